@@ -1,0 +1,1 @@
+"""The stream processor: text to fingerprint, the judge, and the Faust application around it."""
