@@ -1,0 +1,317 @@
+"""Windows: a scope's originals, cut into ranges of offsets and of stream time that expire as a whole.
+
+A window is one column family, written once and in order. In it lie, by the first byte of the key,
+
+- ``e`` and a local id: the original itself;
+- ``c`` and a content key: the local id of the newest original with that content;
+- ``s`` and a table's key: a posting list (see `postings`) of the originals below the window's `merged`.
+
+A local id is an offset less the window's first offset, 32 bits. The originals from `merged` on are indexed in
+memory.
+"""
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from state import original as entries
+from state import search
+from state.errors import StateCorruptError
+from state.layout import Layout
+from state.original import Original
+from state.search import Found, Queries
+from state.segments import Run, Segments
+from state.store import Batch, Family, Store
+
+MAX_LOCAL_IDS = 1 << 32
+"""A window covers fewer offsets than this."""
+
+_ENTRY = b"e"
+_CONTENT = b"c"
+_META = b"window:"
+
+
+class Extent(NamedTuple):
+    """What a window covers: kept beside the position, and changed in the same batch as the window."""
+
+    first: int
+    "The offset of its first original."
+
+    first_time: int
+    "Its first original's time, in milliseconds."
+
+    last: int
+    "The offset of its last original."
+
+    last_time: int
+    "Its last original's time, in milliseconds."
+
+    size: int
+    "How many originals it holds."
+
+    merged: int
+    "The local id below which its originals are in the posting lists; those above are indexed in memory."
+
+    @property
+    def family(self) -> str:
+        """The name of its column family."""
+        # Offsets are padded, so that names sort as the windows do.
+        return f"window-{self.first:020}"
+
+    @property
+    def key(self) -> bytes:
+        """The key under which it is kept."""
+        return _META + self.family.encode()
+
+    @property
+    def end(self) -> int:
+        """The local id after its last original's."""
+        return self.last - self.first + 1
+
+    def encode(self) -> bytes:
+        """The value under which it is kept."""
+        return json.dumps(self._asdict()).encode()
+
+    @classmethod
+    def decode(cls, value: bytes) -> Self:
+        """The extent that `encode` made."""
+        return cls(**json.loads(value))
+
+
+class WindowStatus(NamedTuple):
+    """A window, for status and metrics."""
+
+    first: int
+    "The offset of its first original."
+
+    first_time: int
+    "Its first original's time, in milliseconds."
+
+    last: int
+    "The offset of its last original."
+
+    last_time: int
+    "Its last original's time, in milliseconds."
+
+    originals: int
+    "How many originals it holds."
+
+    merged: int
+    "The offset below which its originals are in posting lists."
+
+    unmerged: int
+    "How many of them are indexed in memory, not yet in posting lists."
+
+    bytes: int
+    "About how much room it takes on disk."
+
+
+def extents(store: Store, family: Family) -> list[Extent]:
+    """The windows that the state in `family` knows of, oldest first."""
+    # A byte above every name's, and far more windows than can be.
+    return [Extent.decode(value) for _, value in store.scan(family, _META, _META + b"\xff", 1 << 20)]
+
+
+def divide(
+    newest: Extent | None, originals: Iterable[Original], span: int
+) -> list[tuple[Extent, list[Original]]]:
+    """Which windows new originals go to.
+
+    Args:
+        newest: The window that was written last.
+        originals: In the order of their offsets.
+        span: How long a window is, in milliseconds of stream time.
+
+    Returns:
+        Each window that takes some: its extent with them, and which they are; oldest first.
+    """
+    divided: list[tuple[Extent, list[Original]]] = []
+    extent = newest
+    added: list[Original] = []
+    for item in originals:
+        if (
+            extent is None
+            or item.time >= extent.first_time + span
+            or item.offset - extent.first >= MAX_LOCAL_IDS
+        ):
+            extent = Extent(item.offset, item.time, item.offset, item.time, 0, 0)
+            added = []
+        if not added:
+            divided.append((extent, added))
+        added.append(item)
+        extent = extent._replace(last=item.offset, last_time=item.time, size=extent.size + 1)
+        divided[-1] = (extent, added)
+    return divided
+
+
+class Window:
+    """An open window.
+
+    Args:
+        store: Where its family is.
+        extent: What it covers.
+        layout: How fingerprints are cut.
+
+    Attributes:
+        extent: What it covers now.
+        fresh: The index in memory of the newest originals.
+        frozen: The index in memory of those that are being merged, if any are.
+    """
+
+    def __init__(self, store: Store, extent: Extent, layout: Layout) -> None:
+        self.store = store
+        self.extent = extent
+        self.layout = layout
+        self.family = store.family(extent.family)
+        self.fresh = Segments(layout)
+        self.frozen: Run | None = None
+
+    @property
+    def unmerged(self) -> int:
+        """How many originals are indexed in memory."""
+        return len(self.fresh) + (len(self.frozen.ids) if self.frozen else 0)
+
+    def status(self) -> WindowStatus:
+        """What it holds."""
+        extent = self.extent
+        return WindowStatus(
+            first=extent.first,
+            first_time=extent.first_time,
+            last=extent.last,
+            last_time=extent.last_time,
+            originals=extent.size,
+            merged=extent.first + extent.merged,
+            unmerged=self.unmerged,
+            bytes=self.store.size(self.family),
+        )
+
+    def write(self, batch: Batch, originals: Iterable[Original]) -> None:
+        """Put originals into `batch`."""
+        for item in originals:
+            local = (item.offset - self.extent.first).to_bytes(4, "big")
+            batch.put(self.family, _ENTRY + local, entries.encode(item))
+            batch.put(self.family, _CONTENT + item.content, local)
+
+    def extend(self, extent: Extent, originals: Sequence[Original]) -> None:
+        """Take on originals that have been written, and index them."""
+        self.extent = extent
+        indexed = [
+            (item.fingerprint, item.offset - extent.first)
+            for item in originals
+            if item.fingerprint is not None
+        ]
+        self.fresh.insert(
+            np.array([fingerprint for fingerprint, _ in indexed], np.uint64),
+            np.array([local for _, local in indexed], np.uint32),
+        )
+
+    def load(self, begin: int, limit: int) -> int:
+        """Index up to `limit` stored originals from the local id `begin` on.
+
+        Returns:
+            The local id to go on from.
+        """
+        ids, values = self._scan(begin, limit)
+        fingerprints, present = entries.fingerprints(values)
+        self.fresh.insert(fingerprints[present], np.array(ids, np.uint32)[present])
+        return ids[-1] + 1 if len(ids) == limit else self.extent.end
+
+    def freeze(self) -> Run:
+        """Set the index in memory apart, to be merged; it answers lookups until `thaw`."""
+        self.frozen = self.fresh.run()
+        self.fresh = Segments(self.layout)
+        return self.frozen
+
+    def thaw(self, extent: Extent) -> None:
+        """Take on that the frozen part has been merged: from now on the posting lists answer for it."""
+        self.extent = extent
+        self.frozen = None
+
+    def find_content(self, keys: Sequence[bytes]) -> list[int | None]:
+        """The offset of the newest original with each content key, None where there is none."""
+        found = self.store.get(self.family, [_CONTENT + key for key in keys])
+        first = self.extent.first
+        return [None if value is None else first + int.from_bytes(value, "big") for value in found]
+
+    def find_near(
+        self, queries: Queries, max_distance: int
+    ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]]:
+        """The originals near each fingerprint of the queries.
+
+        Yields:
+            Rows of the queries, offsets and distances, each ``(m,) int64``, in no order; a pair that meets in
+            several tables comes several times.
+        """
+        yield from map(self._placed, self.fresh.near(queries, max_distance))
+        if self.frozen:
+            yield from map(self._placed, self.frozen.near(queries, max_distance))
+        if self.extent.merged:
+            lists = self.store.get(self.family, queries.lists)
+            for found in search.near(queries, lists, max_distance):
+                # A list may hold more than is merged: what an unfinished merge has written so far.
+                yield self._placed(found.where(found.ids < self.extent.merged))
+
+    def originals(self, offsets: Sequence[int]) -> list[Original]:
+        """The originals at `offsets`.
+
+        Raises:
+            StateCorruptError: There is none at one of them.
+        """
+        first = self.extent.first
+        keys = [_ENTRY + (offset - first).to_bytes(4, "big") for offset in offsets]
+        values = self.store.get(self.family, keys)
+        return [self._decoded(offset, value) for offset, value in zip(offsets, values, strict=True)]
+
+    def stored(self, begin: int, limit: int) -> list[Original]:
+        """The first `limit` originals at or after the offset `begin`."""
+        ids, values = self._scan(max(begin - self.extent.first, 0), limit)
+        first = self.extent.first
+        return [self._decoded(first + local, value) for local, value in zip(ids, values, strict=True)]
+
+    def times(self, begin: int, limit: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Offsets and times ``(m,) int64`` of the first `limit` originals at or after the offset `begin`."""
+        ids, values = self._scan(max(begin - self.extent.first, 0), limit)
+        return np.array(ids, np.int64) + self.extent.first, entries.times(values)
+
+    def first_later(self, begin: int, horizon: int) -> int:
+        """From where on the first original is the first that is later than `horizon`; at or after `begin`.
+
+        There must be one: the window's last time is above `horizon`, and its last offset at or after `begin`.
+        """
+        # Times never fall, so the ids are bisected: a seek finds the original at or after any of them.
+        low, high = max(begin - self.extent.first, 0), self.extent.end - 1
+        while low < high:
+            middle = (low + high) // 2
+            ids, values = self._scan(middle, 1)
+            if entries.times(values)[0] > horizon:
+                high = middle
+            else:
+                low = ids[0] + 1
+        return self.extent.first + low
+
+    def _scan(self, begin: int, limit: int) -> tuple[list[int], list[bytes]]:
+        """Local ids and values of the first `limit` originals from the local id `begin` on."""
+        # Beyond the last original may lie some that were written in a batch whose position was lost.
+        last = _ENTRY + (self.extent.end - 1).to_bytes(4, "big")
+        found = self.store.scan(self.family, _ENTRY + begin.to_bytes(4, "big"), last + b"\0", limit)
+        # RocksDB's iterator ends where it meets damage, as it does at the end.
+        if len(found) < limit and (not found or found[-1][0] != last):
+            raise self._lost(self.extent.last)
+        return [int.from_bytes(key[1:], "big") for key, _ in found], [value for _, value in found]
+
+    def _placed(self, found: Found) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+        return found.rows, found.ids.astype(np.int64) + self.extent.first, found.distances.astype(np.int64)
+
+    def _decoded(self, offset: int, value: bytes | None) -> Original:
+        if value is None:
+            raise self._lost(offset)
+        return entries.decode(offset, value)
+
+    def _lost(self, offset: int) -> StateCorruptError:
+        return StateCorruptError(
+            f"The state in {self.store.path} has lost the original at offset {offset}. Delete the directory: "
+            "the changelog rebuilds it."
+        )
