@@ -2,7 +2,15 @@
 
 from state.errors import TextsieveError
 
-__all__ = ["BrokerError", "InputError", "ScopeError", "SettingsError", "TextsieveError", "TopicError"]
+__all__ = [
+    "BrokerError",
+    "InputError",
+    "ScopeClosedError",
+    "ScopeError",
+    "SettingsError",
+    "TextsieveError",
+    "TopicError",
+]
 
 
 class SettingsError(TextsieveError):
@@ -26,3 +34,7 @@ class ScopeError(TextsieveError):
 
     The message names the scope, the positions that disagree, and the command that resolves it.
     """
+
+
+class ScopeClosedError(ScopeError):
+    """The scope was closed, because its partition was revoked or the worker stops. Its next owner goes on."""

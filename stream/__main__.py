@@ -1,0 +1,5 @@
+"""`python -m stream` is `textsieve`."""
+
+from stream.cli import run
+
+run()

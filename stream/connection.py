@@ -1,0 +1,80 @@
+"""How to reach the broker: one set of settings, said in the three ways that the three clients understand."""
+
+import ssl
+from typing import Any
+
+import faust
+
+from stream.errors import SettingsError
+from stream.settings import PREFIX, Settings
+
+
+def tls_context(settings: Settings) -> ssl.SSLContext | None:
+    """The TLS context of the settings; None where the protocol is not one of the TLS ones.
+
+    Raises:
+        SettingsError: a file cannot be read, or the key does not fit the certificate.
+    """
+    if settings.security_protocol not in ("SSL", "SASL_SSL"):
+        return None
+    password = settings.tls_key_password
+    try:
+        context = ssl.create_default_context(cafile=settings.tls_ca_file)
+        if settings.tls_certificate_file is not None:
+            context.load_cert_chain(
+                settings.tls_certificate_file,
+                settings.tls_key_file,
+                None if password is None else password.get_secret_value(),
+            )
+    except (OSError, ssl.SSLError) as error:
+        raise SettingsError(f"The files that {PREFIX}TLS_* name cannot be used: {error}") from error
+    return context
+
+
+def aiokafka_options(settings: Settings) -> dict[str, Any]:
+    """Keyword arguments that every aiokafka client is made with."""
+    options: dict[str, Any] = {
+        "bootstrap_servers": settings.broker.split(","),
+        "security_protocol": settings.security_protocol,
+        "ssl_context": tls_context(settings),
+    }
+    if settings.sasl_username is not None and settings.sasl_password is not None:
+        options["sasl_mechanism"] = settings.sasl_mechanism
+        options["sasl_plain_username"] = settings.sasl_username
+        options["sasl_plain_password"] = settings.sasl_password.get_secret_value()
+    return options
+
+
+def confluent_options(settings: Settings) -> dict[str, Any]:
+    """The configuration of a confluent-kafka client (librdkafka's names)."""
+    options: dict[str, Any] = {
+        "bootstrap.servers": settings.broker,
+        "security.protocol": settings.security_protocol,
+        "socket.timeout.ms": settings.deadline,
+    }
+    files = {
+        "ssl.ca.location": settings.tls_ca_file,
+        "ssl.certificate.location": settings.tls_certificate_file,
+        "ssl.key.location": settings.tls_key_file,
+    }
+    options |= {name: str(path) for name, path in files.items() if path is not None}
+    if settings.tls_key_password is not None:
+        options["ssl.key.password"] = settings.tls_key_password.get_secret_value()
+    if settings.sasl_username is not None and settings.sasl_password is not None:
+        options["sasl.mechanism"] = settings.sasl_mechanism
+        options["sasl.username"] = settings.sasl_username
+        options["sasl.password"] = settings.sasl_password.get_secret_value()
+    return options
+
+
+def faust_credentials(settings: Settings) -> faust.SASLCredentials | faust.SSLCredentials | None:
+    """What Faust calls `broker_credentials`; None for a broker that asks for none."""
+    context = tls_context(settings)
+    if settings.sasl_username is not None and settings.sasl_password is not None:
+        return faust.SASLCredentials(
+            username=settings.sasl_username,
+            password=settings.sasl_password.get_secret_value(),
+            ssl_context=context,
+            mechanism=settings.sasl_mechanism,
+        )
+    return None if context is None else faust.SSLCredentials(context)

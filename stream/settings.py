@@ -1,0 +1,276 @@
+"""Every setting: its name, default, bounds and meaning. All come from the environment, as `TEXTSIEVE_*`."""
+
+import re
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal, Self
+
+from pydantic import BeforeValidator, Field, SecretStr, ValidationError, field_validator, model_validator
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+
+from state.layout import Layout
+from stream.errors import SettingsError
+from stream.rules import InputFormat, Rules, TombstonePolicy
+from stream.text import Normalization, SchemeSpec
+
+PREFIX: Final = "TEXTSIEVE_"
+
+_UNITS: Final = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
+_TOPIC: Final = re.compile(r"[A-Za-z0-9._-]{1,249}")
+
+
+def parse_duration(value: object) -> object:
+    """A duration such as `2d`, `36h`, `90m`, `10s` or `250ms`, in milliseconds.
+
+    Anything that is not a string is handed on as it is (a default, or a number of milliseconds).
+
+    Raises:
+        ValueError: the text is not a number followed by one of ms, s, m, h, d, w.
+    """
+    if not isinstance(value, str):
+        return value
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(ms|s|m|h|d|w)\s*", value)
+    if match is None:
+        raise ValueError(
+            f"{value!r} is not a duration: write a number and a unit, such as 2d, 36h, 90m, 10s, 250ms"
+        )
+    return round(float(match[1]) * _UNITS[match[2]])
+
+
+def _split(value: object) -> object:
+    if isinstance(value, str):
+        return tuple(part.strip() for part in value.split(",") if part.strip())
+    return value
+
+
+def _retention(value: object) -> object:
+    return -1 if value == "forever" else parse_duration(value)
+
+
+Duration = Annotated[int, BeforeValidator(parse_duration)]
+"""Milliseconds, written as a number with a unit."""
+Names = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split)]
+"""Names separated by commas."""
+Port = Annotated[int, Field(ge=0, le=65535)]
+
+
+class Settings(BaseSettings):
+    """What a worker does. Read it with `load()`, which turns a mistake into a sentence that names the setting."""
+
+    model_config = SettingsConfigDict(env_prefix=PREFIX, frozen=True, env_ignore_empty=True, extra="forbid")
+
+    # Kafka
+    broker: str = Field("127.0.0.1:9092", min_length=1)
+    """Bootstrap servers, `host:port`, separated by commas."""
+    group: str = Field("textsieve", pattern=r"[A-Za-z0-9._-]{1,150}")
+    """The consumer group; also the first part of the names of changelogs, rules topic and transactional ids."""
+    security_protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] = "PLAINTEXT"
+    """How to talk to the broker."""
+    sasl_mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"] = "PLAIN"
+    """The SASL mechanism, where the protocol is one of the SASL ones."""
+    sasl_username: str | None = None
+    """The SASL user."""
+    sasl_password: SecretStr | None = None
+    """The SASL password; never logged."""
+    tls_ca_file: Path | None = None
+    """PEM file of the authorities to trust; the system's where absent."""
+    tls_certificate_file: Path | None = None
+    """PEM file of the client's certificate, for mutual TLS."""
+    tls_key_file: Path | None = None
+    """PEM file of the client's key."""
+    tls_key_password: SecretStr | None = None
+    """The password of the key file; never logged."""
+
+    # Topics
+    raw_topics: Names = ("texts.raw",)
+    """The topics to read, separated by commas. Each partition of each is a scope of its own."""
+    unique_topic: str = "texts.unique"
+    """Where texts judged unique go."""
+    duplicates_topic: str = "texts.duplicates"
+    """Where duplicates go, each with its verdict."""
+    rejected_topic: str = "texts.rejected"
+    """Where events go that cannot be judged."""
+    partitions: int = Field(1, ge=1, le=1000)
+    """Partitions of the raw topics when they are created, and the most that an existing one may have: every
+    partition is compared only with itself, so more of them must be a decision."""
+    replication_factor: int = Field(-1, ge=-1, le=15)
+    """Replicas of the topics that are created; -1 takes the broker's default."""
+    topic_retention: Annotated[int, BeforeValidator(_retention)] = Field(7 * 86_400_000, ge=-1)
+    """How long created raw and output topics keep their events, or `forever`. Kafka deletes by record time."""
+    start_at: Literal["earliest", "latest"] = "earliest"
+    """Where a group that has no position yet begins."""
+
+    # Input
+    input_format: InputFormat = "json"
+    """`json`: each value is an object with the text in a field. `plain`: each value is the text, in UTF-8."""
+    text_field: str = Field("text", min_length=1)
+    """The field that holds the text."""
+    id_field: str = Field("id", min_length=1)
+    """The field that holds the producer's id, a string of at most 256 bytes or a number; may be absent."""
+    tombstones: TombstonePolicy = "reject"
+    """What becomes of an event with a null value: `reject` it, or pass it on to `unique`."""
+    max_text_chars: int = Field(1_000_000, ge=1, le=100_000_000)
+    """A text of more characters is judged by its exact content only."""
+
+    # The verdict
+    retention: Duration = Field(2 * 86_400_000, ge=1, le=10 * 365 * 86_400_000)
+    """How long an original is kept for comparison, by record time."""
+    max_distance: int = Field(3, ge=0, le=16)
+    """The largest Hamming distance between the fingerprints of near-duplicates."""
+
+    # Text
+    engine: Literal["rjieba", "jieba"] = "rjieba"
+    """The segmenter; both give the same words, rjieba more than 20 times faster."""
+    user_dictionary: Path | None = None
+    """A dictionary of one's own in jieba's format, added to jieba's."""
+    html_entities: bool = True
+    """Whether `&amp;` and its kin are read as the characters they stand for."""
+    fold_script: bool = False
+    """Whether traditional characters are compared as simplified ones."""
+
+    # State
+    data_dir: Path = Path("data")
+    """Where the state of every scope lives, one directory each."""
+    windows: int = Field(4, ge=1, le=16)
+    """Into how many windows the retention is cut. More windows free the disk sooner; fewer make lookups faster."""
+    layout: str = "16-16-16-16/1"
+    """The segment table: the widths of the blocks in bits, and how many of them must match."""
+
+    # Batches and transactions
+    batch_size: int = Field(500, ge=1, le=10_000)
+    """The most events in one transaction."""
+    batch_wait: Duration = Field(100, ge=1, le=60_000)
+    """How long an event may wait for others to share its transaction."""
+    compression: Literal["none", "gzip", "snappy", "lz4", "zstd"] = "zstd"
+    """How outputs are compressed."""
+    transaction_timeout: Duration = Field(10_000, ge=1_000, le=900_000)
+    """After how long the broker aborts a transaction whose worker has vanished; not above the session."""
+    session_timeout: Duration = Field(10_000, ge=6_000, le=1_800_000)
+    """After how long without a heartbeat the group gives a worker's partitions away."""
+    deadline: Duration = Field(30_000, ge=1_000, le=600_000)
+    """How long any one call to Kafka may take before the attempt is given up and begun anew."""
+
+    # Web
+    web: bool = False
+    """Whether the worker serves Faust's web pages."""
+    web_host: str = "127.0.0.1"
+    """The address that the web server binds; loopback unless told otherwise."""
+    web_port: Port = 6066
+    """The port of the web server."""
+
+    @field_validator("unique_topic", "duplicates_topic", "rejected_topic")
+    @classmethod
+    def _topic_name(cls, value: str) -> str:
+        if _TOPIC.fullmatch(value) is None or value in {".", ".."}:
+            raise ValueError(
+                f"{value!r} is no name of a topic: letters, digits, '.', '_' and '-', at most 249"
+            )
+        return value
+
+    @field_validator("raw_topics")
+    @classmethod
+    def _topic_names(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        if not value:
+            raise ValueError("name at least one topic")
+        if len(set(value)) < len(value):
+            raise ValueError("a topic is named twice")
+        return tuple(map(cls._topic_name, value))
+
+    @field_validator("layout")
+    @classmethod
+    def _layout(cls, value: str) -> str:
+        return str(Layout.parse(value))
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        layout = Layout.parse(self.layout)
+        if layout.bits != 64:
+            raise ValueError(f"{PREFIX}LAYOUT={self.layout} divides {layout.bits} bits; a fingerprint has 64")
+        if self.max_distance > layout.max_distance:
+            raise ValueError(
+                f"{PREFIX}MAX_DISTANCE={self.max_distance} is more than {PREFIX}LAYOUT={self.layout} finds "
+                f"({layout.max_distance}): lower the distance or choose a layout with more blocks"
+            )
+        outputs = (self.unique_topic, self.duplicates_topic, self.rejected_topic)
+        if len({*outputs, *self.raw_topics}) < len(outputs) + len(self.raw_topics):
+            raise ValueError("the raw, unique, duplicates and rejected topics must all be different")
+        if -1 < self.topic_retention < 2 * self.retention:
+            raise ValueError(
+                f"{PREFIX}TOPIC_RETENTION must be at least twice {PREFIX}RETENTION, or `forever`: a replay takes its "
+                "originals from the unique topic"
+            )
+        if self.transaction_timeout > self.session_timeout:
+            raise ValueError(
+                f"{PREFIX}TRANSACTION_TIMEOUT must not be above {PREFIX}SESSION_TIMEOUT: a worker that lost its "
+                "partitions would hold its readers back"
+            )
+        if self.security_protocol.startswith("SASL") and (
+            self.sasl_username is None or self.sasl_password is None
+        ):
+            raise ValueError(
+                f"{PREFIX}SECURITY_PROTOCOL={self.security_protocol} needs {PREFIX}SASL_USERNAME and _PASSWORD"
+            )
+        if (self.tls_certificate_file is None) != (self.tls_key_file is None):
+            raise ValueError(f"{PREFIX}TLS_CERTIFICATE_FILE and {PREFIX}TLS_KEY_FILE go together")
+        return self
+
+    @property
+    def rules(self) -> Rules:
+        """The rules of a verdict under these settings."""
+        return Rules(
+            max_distance=self.max_distance,
+            retention=self.retention,
+            input_format=self.input_format,
+            text_field=self.text_field,
+            id_field=self.id_field,
+            tombstones=self.tombstones,
+            max_text_chars=self.max_text_chars,
+        )
+
+    @property
+    def scheme_spec(self) -> SchemeSpec:
+        """What the scheme is built from under these settings."""
+        return SchemeSpec(
+            engine=self.engine,
+            user_dictionary=self.user_dictionary,
+            normalization=Normalization(html_entities=self.html_entities, fold_script=self.fold_script),
+        )
+
+    @property
+    def window_span(self) -> int:
+        """How much stream time one window covers, in ms."""
+        return max(1, -(-self.retention // self.windows))
+
+    @property
+    def rules_topic(self) -> str:
+        """The compacted topic that holds the canonical JSON of every set of rules, keyed by its id."""
+        return f"{self.group}-rules"
+
+    def changelog_topic(self, raw_topic: str) -> str:
+        """The topic that holds the originals of a raw topic, partition by partition."""
+        return f"{self.group}-{raw_topic}-changelog"
+
+    @property
+    def topics(self) -> tuple[str, str, str]:
+        """The three output topics: unique, duplicates, rejected."""
+        return self.unique_topic, self.duplicates_topic, self.rejected_topic
+
+
+def load(**overrides: Any) -> Settings:
+    """The settings of the environment, with some of them set here.
+
+    Raises:
+        SettingsError: a setting is malformed or contradicts another; the message names every one.
+    """
+    try:
+        return Settings(**overrides)
+    except ValidationError as error:
+        raise SettingsError("\n".join(_sentence(dict(item)) for item in error.errors())) from None
+
+
+def _sentence(item: dict[str, Any]) -> str:
+    message = str(item["msg"]).removeprefix("Value error, ")
+    if not item["loc"]:
+        return message
+    name = PREFIX + str(item["loc"][0]).upper()
+    shown = "" if "password" in name.lower() else f"={item['input']}"
+    return f"{name}{shown}: {message[0].lower()}{message[1:]}"

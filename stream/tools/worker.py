@@ -1,0 +1,32 @@
+"""`textsieve worker`: run the application until it is told to stop."""
+
+import logging
+from typing import Final
+
+import faust
+
+from stream.app import create_app
+from stream.settings import Settings
+
+LogLevel = str
+
+STOPPED: Final = 0
+FAILED: Final = 1
+
+
+def run(settings: Settings, log_level: str = "info") -> BaseException | None:
+    """Run a worker; returns when it has stopped, with the error that ended it, or None after a signal.
+
+    SIGINT and SIGTERM finish the batch in flight, commit, and close the state.
+    """
+    app = create_app(settings)
+    worker = faust.Worker(app, loglevel=log_level, quiet=True)
+    # Faust says each of these at every rebalance and shutdown; what matters of them, the scopes say.
+    for name in ("aiokafka", "faust.transport", "faust.app", "mode"):
+        logging.getLogger(name).setLevel(logging.WARNING)
+    try:
+        worker.execute_from_commandline()
+    except SystemExit as stop:
+        if stop.code and app.failure is None:
+            app.failure = app.crash_reason or RuntimeError("Faust stopped the worker; its log says why")
+    return app.failure

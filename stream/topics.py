@@ -1,0 +1,275 @@
+"""The topics of an application: created where missing, and checked at every start against what is promised.
+
+Topics are created here and not by Faust or by the broker's own will, because their configuration carries
+promises: what the raw topic takes, no output may refuse, and the changelog may forget nothing.
+"""
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import Future
+from typing import Final, NamedTuple, TypeVar
+
+from confluent_kafka import KafkaError, KafkaException, TopicCollection
+from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType
+
+from stream.connection import confluent_options
+from stream.errors import BrokerError, TopicError
+from stream.settings import PREFIX, Settings
+
+T = TypeVar("T")
+
+HEADROOM: Final = 64 * 1024
+"""By how many bytes a record may grow between raw and output: our headers are far below it."""
+FUTURE_BOUND: Final = 3_600_000
+"""How far ahead of the broker's clock (ms) a raw record may be stamped. One record of the year 2099 would
+otherwise end every retention; Kafka 4 has this default, older brokers have none."""
+FOREVER: Final = 2**63 - 1
+
+_SIZE: Final = "max.message.bytes"
+_STAMP: Final = "message.timestamp.type"
+_AFTER: Final = "message.timestamp.after.max.ms"
+_BEFORE: Final = "message.timestamp.before.max.ms"
+
+
+class Topic(NamedTuple):
+    """A topic as the broker describes it."""
+
+    name: str
+    id: str
+    """The broker's id of the topic: another one after it is deleted and made again."""
+    partitions: int
+    config: Mapping[str, str]
+
+
+class Cluster(NamedTuple):
+    """The cluster and the topics that a worker has found in order."""
+
+    id: str
+    topics: Mapping[str, Topic]
+
+
+def prepare(settings: Settings) -> Cluster:
+    """Create the topics that are missing, check all of them, and say what they are.
+
+    Raises:
+        BrokerError: the broker does not answer within the deadline, or refuses.
+        TopicError: a topic is configured so that a promise could not be kept; every fault is named, each
+            with its cure.
+    """
+    admin = Admin(settings)
+    raw = admin.describe(settings.raw_topics)
+    missing = [name for name in settings.raw_topics if name not in raw]
+    admin.create({name: (settings.partitions, _raw_config(settings)) for name in missing})
+    raw = admin.describe(settings.raw_topics) if missing else raw
+    wanted = _wanted(settings, raw)
+    found = admin.describe(wanted)
+    missing = [name for name in wanted if name not in found]
+    admin.create({name: wanted[name] for name in missing})
+    found = admin.describe(wanted) if missing else found
+    faults = [
+        *_raw_faults(settings, raw),
+        *_output_faults(settings, raw, found),
+        *_own_faults(settings, raw, found),
+    ]
+    if faults:
+        raise TopicError("\n".join(faults))
+    return Cluster(admin.cluster_id(), {**raw, **found})
+
+
+class Admin:
+    """The few calls to the broker's administration that we need, each within the deadline."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._broker = settings.broker
+        self._deadline = settings.deadline / 1000
+        self._replication = settings.replication_factor
+        self._client = AdminClient(confluent_options(settings), logger=None)
+
+    def cluster_id(self) -> str:
+        """The id of the cluster."""
+        return str(self._answer(self._client.describe_cluster(request_timeout=self._deadline)).cluster_id)
+
+    def describe(self, names: Iterable[str]) -> dict[str, Topic]:
+        """The topics of these names that exist, with their ids, partitions and configuration."""
+        topics = {}
+        futures = self._client.describe_topics(TopicCollection(list(names)), request_timeout=self._deadline)
+        for name, future in futures.items():
+            try:
+                topics[name] = self._answer(future)
+            except KafkaException as error:
+                if error.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
+                    raise BrokerError(f"Topic {name} cannot be described: {error.args[0].str()}") from error
+        resources = [ConfigResource(ResourceType.TOPIC, name) for name in topics]
+        configs = (
+            self._client.describe_configs(resources, request_timeout=self._deadline) if resources else {}
+        )
+        config = {
+            resource.name: {key: str(entry.value) for key, entry in self._answer(future).items()}
+            for resource, future in configs.items()
+        }
+        return {
+            name: Topic(name, str(topic.topic_id), len(topic.partitions), config[name])
+            for name, topic in topics.items()
+        }
+
+    def create(self, topics: Mapping[str, tuple[int, Mapping[str, str]]]) -> None:
+        """Create topics, each with its partitions and configuration, and wait until the broker shows them.
+
+        A topic that another worker creates at the same moment is taken as it is.
+        """
+        if not topics:
+            return
+        new = [
+            NewTopic(
+                name, num_partitions=partitions, replication_factor=self._replication, config=dict(config)
+            )
+            for name, (partitions, config) in topics.items()
+        ]
+        for name, future in self._client.create_topics(new, request_timeout=self._deadline).items():
+            try:
+                self._answer(future)
+            except KafkaException as error:
+                if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
+                    raise BrokerError(f"Topic {name} cannot be created: {error.args[0].str()}") from error
+        self._await(lambda: len(self.describe(topics)) == len(topics), f"topics {', '.join(topics)} appear")
+
+    def _await(self, condition: Callable[[], bool], what: str) -> None:
+        until = time.monotonic() + self._deadline
+        while not condition():
+            if time.monotonic() > until:
+                raise BrokerError(
+                    f"Waited {self._deadline:.0f} s at {self._broker} until {what}; they have not"
+                )
+
+    def _answer(self, future: "Future[T]") -> T:
+        try:
+            return future.result(self._deadline + 5)
+        except TimeoutError as error:
+            raise self._unreachable() from error
+        except KafkaException as error:
+            if error.args[0].code() in (
+                KafkaError._TRANSPORT,
+                KafkaError._TIMED_OUT,
+                KafkaError._ALL_BROKERS_DOWN,
+            ):
+                raise self._unreachable() from error
+            raise
+
+    def _unreachable(self) -> BrokerError:
+        return BrokerError(
+            f"No broker answers at {self._broker} within {self._deadline:.0f} s. Is it running, and is "
+            f"{PREFIX}BROKER right?"
+        )
+
+
+def _raw_config(settings: Settings) -> dict[str, str]:
+    return {
+        "cleanup.policy": "delete",
+        "retention.ms": str(settings.topic_retention),
+        _AFTER: str(FUTURE_BOUND),
+    }
+
+
+def _wanted(settings: Settings, raw: Mapping[str, Topic]) -> dict[str, tuple[int, dict[str, str]]]:
+    """Every topic but the raw ones: its partitions and configuration if it is to be created."""
+    partitions = max(topic.partitions for topic in raw.values())
+    size = max(int(topic.config[_SIZE]) for topic in raw.values())
+    output = {
+        "cleanup.policy": "delete",
+        "retention.ms": str(settings.topic_retention),
+        _STAMP: "CreateTime",
+        _BEFORE: str(FOREVER),
+        _AFTER: str(FOREVER),
+        _SIZE: str(size + HEADROOM),
+    }
+    wanted = dict.fromkeys(settings.topics, (partitions, output))
+    for topic in raw.values():
+        wanted[settings.changelog_topic(topic.name)] = (topic.partitions, dict(_CHANGELOG))
+    wanted[settings.rules_topic] = (1, dict(_RULES))
+    return wanted
+
+
+_CHANGELOG: Final = {
+    "cleanup.policy": "delete",
+    "retention.ms": "-1",
+    "retention.bytes": "-1",
+    _STAMP: "LogAppendTime",
+}
+_RULES: Final = {"cleanup.policy": "compact"}
+
+
+def _raw_faults(settings: Settings, raw: Mapping[str, Topic]) -> Iterable[str]:
+    for topic in raw.values():
+        if topic.partitions > settings.partitions:
+            yield (
+                f"Topic {topic.name} has {topic.partitions} partitions, {PREFIX}PARTITIONS allows "
+                f"{settings.partitions}. Each partition would be a scope of its own: a text is only compared with "
+                f"texts of its partition. If that is what you want, set {PREFIX}PARTITIONS={topic.partitions}; "
+                "otherwise write the texts to a topic of one partition."
+            )
+        if topic.config[_STAMP] == "CreateTime" and int(topic.config.get(_AFTER, FOREVER)) > FUTURE_BOUND:
+            yield (
+                f"Topic {topic.name} takes records of any future time ({_AFTER}={topic.config.get(_AFTER)}): one "
+                "record of the year 2099 would end every retention. Bound it: "
+                + _alter(settings.broker, topic.name, {_AFTER: str(FUTURE_BOUND)})
+            )
+
+
+def _output_faults(settings: Settings, raw: Mapping[str, Topic], found: Mapping[str, Topic]) -> Iterable[str]:
+    for topic in (found[name] for name in settings.topics):
+        for source in raw.values():
+            if topic.partitions < source.partitions:
+                yield (
+                    f"Topic {topic.name} has {topic.partitions} partitions, {source.name} has {source.partitions}; an "
+                    f"event keeps its partition. Run: kafka-topics.sh --bootstrap-server {settings.broker} --alter "
+                    f"--topic {topic.name} --partitions {source.partitions}"
+                )
+            wrong = {}
+            if int(topic.config[_SIZE]) < int(source.config[_SIZE]) + HEADROOM:
+                wrong[_SIZE] = str(int(source.config[_SIZE]) + HEADROOM)
+            if topic.config[_STAMP] != "CreateTime":
+                wrong[_STAMP] = "CreateTime"
+            for bound in (_BEFORE, _AFTER):
+                if int(topic.config.get(bound, FOREVER)) < int(source.config.get(bound, FOREVER)):
+                    wrong[bound] = source.config.get(bound, str(FOREVER))
+            if wrong:
+                yield (
+                    f"Topic {topic.name} would refuse or change events that {source.name} takes "
+                    f"({', '.join(f'{key} is {topic.config.get(key)}' for key in wrong)}). Run: "
+                    + _alter(settings.broker, topic.name, wrong)
+                )
+
+
+def _own_faults(settings: Settings, raw: Mapping[str, Topic], found: Mapping[str, Topic]) -> Iterable[str]:
+    for source in raw.values():
+        changelog = found[settings.changelog_topic(source.name)]
+        if changelog.partitions != source.partitions:
+            yield (
+                f"Changelog {changelog.name} has {changelog.partitions} partitions, {source.name} has "
+                f"{source.partitions}. Give the changelog as many."
+            )
+        yield from _config_fault(
+            settings, changelog, _CHANGELOG, "could forget originals that are still compared"
+        )
+    yield from _config_fault(
+        settings, found[settings.rules_topic], _RULES, "could forget rules that verdicts were made under"
+    )
+
+
+def _config_fault(
+    settings: Settings, topic: Topic, config: Mapping[str, str], consequence: str
+) -> Iterable[str]:
+    wrong = {key: value for key, value in config.items() if topic.config.get(key) != value}
+    if wrong:
+        shown = ", ".join(f"{key} is {topic.config.get(key)}" for key in wrong)
+        yield f"Topic {topic.name} {consequence} ({shown}). Run: " + _alter(
+            settings.broker, topic.name, wrong
+        )
+
+
+def _alter(broker: str, topic: str, config: Mapping[str, str]) -> str:
+    entries = ",".join(f"{key}={value}" for key, value in config.items())
+    return (
+        f"kafka-configs.sh --bootstrap-server {broker} --alter --entity-type topics --entity-name {topic} "
+        f"--add-config {entries}"
+    )

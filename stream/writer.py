@@ -1,0 +1,167 @@
+"""The transactional producer of a scope: one transaction for outputs, changelog and input offset.
+
+A producer is disposable. aiokafka's has no deadline in any transactional call, and after an error its state says
+little; so each call has one here, and whoever is in doubt replaces the producer. A new one with the same
+transactional id fences the old and finishes its transaction.
+"""
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from typing import Any, Final
+
+from aiokafka import AIOKafkaProducer, TopicPartition
+from aiokafka.errors import (
+    InvalidTimestampError,
+    KafkaError,
+    MessageSizeTooLargeError,
+    RecordListTooLargeError,
+)
+
+from stream.connection import aiokafka_options
+from stream.errors import ScopeError
+from stream.events import Output
+from stream.settings import Settings
+
+log = logging.getLogger(__name__)
+
+REFUSALS: Final = (MessageSizeTooLargeError, InvalidTimestampError, RecordListTooLargeError)
+"""What a broker answers when it will never take a record, however often it is sent."""
+
+IN_DOUBT: Final = (KafkaError, TimeoutError, OSError, AssertionError)
+"""What leaves the fate of a transaction open. aiokafka raises AssertionError where a producer that was fenced is
+asked for another transition (0.14, aiokafka/producer/transaction_manager.py)."""
+
+BATCH_BYTES: Final = 256 * 1024
+"""aiokafka keeps one batch in flight for each partition: at its default of 16 KiB a transaction of 500 texts
+would take more than ten round trips, one after the other. Above this the broker gains nothing more."""
+REQUEST_BYTES: Final = 64 * 1024 * 1024
+"""The largest record that we try to send, before compression: a value of megabytes that compressed small enough
+for the raw topic must fit; one that the broker refuses is rejected as unwritable."""
+STOP_SECONDS: Final = 5.0
+"""How long a producer in doubt is given to say goodbye. It is replaced in any case."""
+
+
+class RefusedError(Exception):
+    """The broker will never take some outputs of a batch.
+
+    Attributes:
+        suspects: the places in the batch of those that failed; aiokafka fails a whole record batch together, so
+            there may be innocent ones among them.
+    """
+
+    def __init__(self, suspects: Sequence[int]) -> None:
+        super().__init__(f"{len(suspects)} outputs were refused")
+        self.suspects = suspects
+
+
+class Writer:
+    """Writes the transactions of one scope under one transactional id, fixed for ever.
+
+    Only that id fences (aiokafka knows no KIP-447): two scopes never share one, and a scope never changes it.
+    """
+
+    def __init__(self, settings: Settings, transactional_id: str) -> None:
+        self._settings = settings
+        self._transactional_id = transactional_id
+        self._deadline = settings.deadline / 1000
+        self._producer: AIOKafkaProducer | None = None
+
+    async def replace(self) -> None:
+        """Become the only writer: returns when every predecessor is fenced and its transaction finished.
+
+        Raises:
+            KafkaError, TimeoutError, OSError: the broker did not let us.
+        """
+        await self.stop()
+        settings = self._settings
+        self._producer = AIOKafkaProducer(
+            **aiokafka_options(settings),
+            transactional_id=self._transactional_id,
+            transaction_timeout_ms=settings.transaction_timeout,
+            compression_type=None if settings.compression == "none" else settings.compression,
+            max_batch_size=BATCH_BYTES,
+            max_request_size=REQUEST_BYTES,
+        )
+        async with asyncio.timeout(self._deadline):
+            await self._producer.start()
+
+    async def transact(
+        self, outputs: Sequence[Output], state: Sequence[Output], raw: TopicPartition, end: int
+    ) -> list[int]:
+        """Commit the outputs, the records of the state and the group's offset `end` together.
+
+        Returns the offsets that the records of the state were given.
+
+        Raises:
+            RefusedError: the broker will never take some of the outputs; nothing was committed.
+            KafkaError, TimeoutError, OSError, AssertionError: whether it was committed is not known.
+        """
+        producer = self._started()
+        offsets: list[int] = []
+        async with asyncio.timeout(self._deadline):
+            await producer.begin_transaction()
+            sent = [await self._send(producer, output) for output in (*outputs, *state)]
+            # A record that fails does not fail aiokafka's transaction: its commit would succeed without it.
+            answers = await asyncio.gather(*sent, return_exceptions=True)
+            suspects = [
+                index for index, answer in enumerate(answers[: len(outputs)]) if isinstance(answer, REFUSALS)
+            ]
+            if suspects:
+                raise RefusedError(suspects)
+            for answer in answers:
+                if isinstance(answer, BaseException):
+                    raise answer
+                offsets.append(answer.offset)
+            await producer.send_offsets_to_transaction({raw: end}, self._settings.group)
+            await producer.commit_transaction()
+        return offsets[len(outputs) :]
+
+    async def refusal(self, output: Output) -> str | None:
+        """Send one output alone, in a transaction that is thrown away: why it is refused, or None if it is taken.
+
+        Raises:
+            KafkaError, TimeoutError, OSError: the broker gave no answer about this output.
+        """
+        await self.replace()
+        producer = self._started()
+        try:
+            async with asyncio.timeout(self._deadline):
+                await producer.begin_transaction()
+                await (await self._send(producer, output))
+        except REFUSALS as error:
+            return type(error).__name__
+        return None
+
+    async def _send(self, producer: AIOKafkaProducer, output: Output) -> "asyncio.Future[Any]":
+        try:
+            sent: asyncio.Future[Any] = await producer.send(
+                output.topic,
+                output.value,
+                key=output.key,
+                partition=output.partition,
+                timestamp_ms=output.timestamp,
+                headers=list(output.headers),
+            )
+            return sent
+        except REFUSALS as error:
+            # Refused before it was sent, by the producer's own bound: the same answer, in the same place.
+            future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+            future.set_exception(error)
+            return future
+
+    async def stop(self) -> None:
+        """Let go of the producer; an open transaction is left for the next one to abort."""
+        producer, self._producer = self._producer, None
+        if producer is None:
+            return
+        try:
+            async with asyncio.timeout(STOP_SECONDS):
+                await producer.stop()
+        except IN_DOUBT as error:
+            log.warning("The producer %s did not stop in order: %r", self._transactional_id, error)
+
+    def _started(self) -> AIOKafkaProducer:
+        if self._producer is None:
+            raise ScopeError(f"The producer {self._transactional_id} was not started")
+        return self._producer
