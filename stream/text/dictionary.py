@@ -47,22 +47,23 @@ def read_dictionary(content: bytes) -> dict[str, int]:
 
 
 def merge_user_dictionary(
-    frequencies: Mapping[str, int], content: bytes, normalize: Callable[[str], str]
+    frequencies: Mapping[str, int], content: bytes, normalize: Callable[[str], str], name: str
 ) -> dict[str, int]:
     """Return a dictionary with the words of a user dictionary added, replaced or taken out.
 
     The format is jieba's: `word [frequency] [tag]` a line, UTF-8. Without a frequency a word gets the least
     one by which it is kept whole (`default_frequency`), seen from the lines above it; frequency 0 takes the
     word out. Tags have no effect. Words are normalised, as the texts are in which they are to be found.
+    The name of the file is for messages.
 
     Raises:
         SettingsError: the content is not UTF-8, or words in it could never be found because they have
-            characters other than Han; the message names their lines.
+            characters other than Han (or more than 64); the message names their lines.
     """
     try:
         lines = content.decode("utf-8-sig").splitlines()
     except UnicodeDecodeError as error:
-        raise SettingsError(f"The user dictionary is not UTF-8: {error}. Convert it.") from error
+        raise SettingsError(f"The user dictionary {name} is not UTF-8: {error}. Convert it.") from error
     merged = dict(frequencies)
     total = sum(merged.values())
     unusable: list[str] = []
@@ -81,8 +82,8 @@ def merge_user_dictionary(
             merged[word] = frequency
     if unusable:
         raise SettingsError(
-            f"The user dictionary has {len(unusable)} words that are not wholly of Han characters and could "
-            f"never be found (other scripts are split by a fixed rule): {', '.join(unusable[:5])}"
+            f"The user dictionary {name} has {len(unusable)} words that are not 1 to 64 Han characters "
+            f"and could never be found (other scripts are split by a fixed rule): {', '.join(unusable[:5])}"
             f"{', …' if len(unusable) > 5 else ''}. Take them out."
         )
     return merged
@@ -93,18 +94,17 @@ def default_frequency(word: str, frequencies: Mapping[str, int], total: int) -> 
 
     The idea is jieba's `suggest_freq`; it is computed exactly here, so that no engine's rounding enters.
     """
-    longest = max(len(word), 1)
     best: list[Fraction] = [Fraction(1)]  # best[i]: the probability of the most probable cut of word[:i].
     for end in range(1, len(word) + 1):
         best.append(
             max(
                 best[start] * Fraction(frequencies.get(word[start:end], 1), total)
-                for start in range(max(0, end - longest), end)
+                for start in range(end)
                 if end - start == 1 or word[start:end] in frequencies
             )
         )
     return int(best[-1] * total) + 1
 
 
-_USER_ENTRY = re.compile(r"(?P<word>.+?)(?: (?P<frequency>[0-9]+))?(?: [a-z]+)?")
-_HAN_WORD = re.compile(f"[{HAN}]+")
+_USER_ENTRY = re.compile(r"(?P<word>.+?)(?: (?P<frequency>[0-9]{1,9}))?(?: [a-z]+)?")
+_HAN_WORD = re.compile(f"[{HAN}]{{1,64}}")

@@ -59,8 +59,10 @@ def normalize(text: str, policy: Normalization = Normalization()) -> str:
         if folded == text:
             return text
         text = folded
-    # Entities nested this deep are made to cost time. Without an ampersand there is nothing left to unfold.
-    return _fold(text.replace("&", " "), False, fold_script)
+    if "&" in text:
+        # Entities nested this deep are made to cost time. Without an ampersand there are none.
+        return normalize(text.replace("&", " "), policy)
+    return text
 
 
 def normalization_description(policy: Normalization) -> dict[str, object]:

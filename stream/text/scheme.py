@@ -107,7 +107,10 @@ class Scheme:
         if spec.user_dictionary is not None:
             user_dictionary = _read(spec.user_dictionary)
             frequencies = merge_user_dictionary(
-                frequencies, user_dictionary, lambda word: normalize(word, spec.normalization)
+                frequencies,
+                user_dictionary,
+                lambda word: normalize(word, spec.normalization),
+                str(spec.user_dictionary),
             )
         description = {
             "format": _FORMAT,
@@ -141,6 +144,10 @@ class Scheme:
     def normalize(self, text: str) -> str:
         """Return the form in which a text is compared and fingerprinted. Any `str` is accepted."""
         return normalize(text, self._normalization)
+
+    def words(self, normalized: str) -> list[str]:
+        """Return all words of a normalised text, in order, stop words too."""
+        return self._segment(normalized)
 
     def fingerprint(self, normalized: Sequence[str]) -> Fingerprints:
         """Return the fingerprints of normalised texts. What is in a batch together has no influence."""

@@ -12,10 +12,16 @@ from typing import Final
 __all__ = ["LEVEL_CUTS", "UNKNOWN_IDF", "WordLevels", "idf", "read_idf", "smoothed_idf", "tf", "tf_idf"]
 
 LEVEL_CUTS: Final = (4.0, 6.0, 8.0, 10.0)
-"""The smoothed IDF at which level 2, 3, 4 and 5 begin."""
+"""The smoothed IDF at which level 2, 3, 4 and 5 begin: a word in fewer than 1 of 55, 403, 2,981 and 22,026
+documents. Cuts from (3, 5, 7, 9) to (6, 8, 10, 12) differ by less than the choice of the hash does."""
 
-UNKNOWN_IDF: Final = 7.0
-"""The smoothed IDF of a word that the table does not have."""
+UNKNOWN_IDF: Final = 9.0
+"""The smoothed IDF of a word that the table does not have: level 4.
+
+Such words are numbers, names and new coinages, and they are what tells bulletins of one template apart. On
+agency news, higher values find fewer of the re-issues with other numbers in them, lower ones take more
+bulletins with other numbers for re-issues (12: 16 pairs of texts less than 0.8 similar within distance 3;
+9: 27; 7: 42; 1: 111), averaged over twelve hashes."""
 
 
 def tf(occurrences: int, words: int) -> float:
