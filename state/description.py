@@ -25,7 +25,7 @@ class Description(NamedTuple):
 
     def encode(self) -> bytes:
         """The value under which it is kept."""
-        return json.dumps({"format": FORMAT, **self._asdict()}, sort_keys=True).encode()
+        return json.dumps({"format": FORMAT, **self._asdict()}).encode()
 
     @classmethod
     def decode(cls, path: Path, value: bytes) -> Self:
@@ -59,8 +59,8 @@ class Description(NamedTuple):
         if self.scheme != scheme:
             raise StateMismatchError(
                 f"The state in {path} was made under scheme {self.scheme}, the settings now make scheme "
-                f"{scheme}, and state of one scheme is never read under another. Restore the settings that it "
-                "was made with, or give the new scheme a data directory and a group of its own."
+                f"{scheme}, and state of one scheme is never read under another. Restore the settings that "
+                "it was made with, or give the new scheme a data directory and a group of its own."
             )
         if self.origin != dict(origin):
             raise StateMismatchError(

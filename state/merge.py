@@ -10,7 +10,7 @@ import numpy as np
 
 from state import postings
 from state.segments import Run
-from state.store import Batch, Family, Store
+from state.store import DEFAULT_FAMILY, Batch
 from state.windows import Window
 
 # A slice ends when it has written this many lists or bytes, whichever comes first: about 50 ms. Smaller ones
@@ -35,20 +35,17 @@ class Merge:
         self._sorted = _Sorted(self._run, 0)
         self._at = 0
 
-    def step(self, store: Store, meta: Family) -> bool:
+    def step(self) -> bool:
         """Write one slice.
-
-        Args:
-            store: Where the window is.
-            meta: The family in which the window's extent is kept.
 
         Returns:
             Whether more remains.
         """
-        batch = Batch()
+        store = self.window.store
+        batch = store.batch()
         lists = size = 0
         while self._table < len(self._run.keys) and lists < _SLICE_LISTS and size < _SLICE_BYTES:
-            count, written = self._append(store, batch)
+            count, written = self._append(batch)
             lists += count
             size += written
             if self._at == len(self._sorted.keys):
@@ -60,26 +57,26 @@ class Merge:
             store.write(batch)
             return True
         extent = self.window.extent._replace(merged=int(self._run.ids[-1]) + 1)
-        batch.put(meta, extent.key, extent.encode())
+        batch.put(DEFAULT_FAMILY, extent.key, extent.encode())
         store.write(batch)
         self.window.thaw(extent)
         return False
 
-    def _append(self, store: Store, batch: Batch) -> tuple[int, int]:
+    def _append(self, batch: Batch) -> tuple[int, int]:
         """Append to the next few lists. How many they were, and their bytes."""
-        window = self.window
+        window, family = self.window, self.window.extent.family
         chosen = slice(self._at, min(self._at + _READ_LISTS, len(self._sorted.keys)))
         keys = postings.keys(window.layout, self._table, self._sorted.keys[chosen].astype(np.uint64))
         starts = self._sorted.starts[chosen.start : chosen.stop + 1].tolist()
         fingerprints = self._sorted.fingerprints[starts[0] : starts[-1]].tobytes()
         ids = self._sorted.ids[starts[0] : starts[-1]].tobytes()
         size = 0
-        for i, (key, before) in enumerate(zip(keys, store.get(window.family, keys), strict=True)):
+        for i, (key, before) in enumerate(zip(keys, window.store.get(family, keys), strict=True)):
             begin, end = starts[i] - starts[0], starts[i + 1] - starts[0]
             after = postings.append(
                 before, window.extent.merged, fingerprints[8 * begin : 8 * end], ids[4 * begin : 4 * end]
             )
-            batch.put(window.family, key, after)
+            batch.put(family, key, after)
             size += len(after)
         self._at = chosen.stop
         return len(keys), size

@@ -78,7 +78,8 @@ def _require_following(path: Path, position: Position, record: Record) -> None:
     if record.begin != position.next:
         raise ChangelogError(
             f"A changelog record covers the offsets from {record.begin} to before {record.next}, but the "
-            f"state in {path} stands at offset {position.next}. Delete the directory: the changelog rebuilds it."
+            f"state in {path} stands at offset {position.next}. Delete the directory: the changelog "
+            "rebuilds it."
         )
     if record.time < position.time or record.boundary < position.boundary:
         raise ChangelogError(

@@ -1,6 +1,6 @@
 """RocksDB underneath the state: opening it, its column families, its options, and its errors in our words."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
@@ -37,32 +37,24 @@ _BLOOM_BITS_PER_KEY = 10
 _KEPT_INFO_LOGS = 3
 
 
-class Family:
-    """A column family. Made by `Store` only."""
-
-    def __init__(self, name: str, reads: Rdict, writes: ColumnFamily) -> None:
-        self.name = name
-        self.reads = reads
-        self.writes = writes
-
-
 class Batch:
-    """Changes to several families, which reach the disk together or not at all."""
+    """Changes to several families, which reach the disk together or not at all. Made by `Store.batch`."""
 
-    def __init__(self) -> None:
+    def __init__(self, families: Mapping[str, ColumnFamily]) -> None:
+        self._families = families
         self._batch = WriteBatch(raw_mode=True)
 
-    def put(self, family: Family, key: bytes, value: bytes) -> None:
-        """Set `key` to `value`."""
-        self._batch.put(key, value, family.writes)
+    def put(self, family: str, key: bytes, value: bytes) -> None:
+        """Set `key` of a family to `value`."""
+        self._batch.put(key, value, self._families[family])
 
-    def delete(self, family: Family, key: bytes) -> None:
-        """Remove `key`."""
-        self._batch.delete(key, family.writes)
+    def delete(self, family: str, key: bytes) -> None:
+        """Remove `key` from a family."""
+        self._batch.delete(key, self._families[family])
 
-    def delete_range(self, family: Family, begin: bytes, end: bytes) -> None:
-        """Remove every key from `begin` to before `end`."""
-        self._batch.delete_range(begin, end, family.writes)
+    def delete_range(self, family: str, begin: bytes, end: bytes) -> None:
+        """Remove every key of a family from `begin` to before `end`."""
+        self._batch.delete_range(begin, end, self._families[family])
 
 
 class Store:
@@ -86,7 +78,12 @@ class Store:
             self._database = Rdict(
                 str(path), self._options(), column_families={name: self._options() for name in names}
             )
-            self._families = {name: self._opened(name) for name in names}
+            # Only these dictionaries hold RocksDB's handles: one that outlived a close, in a forgotten iterator
+            # or in the frames of an exception, would keep the directory locked.
+            self._reads: dict[str, Rdict] = {}
+            self._writes: dict[str, ColumnFamily] = {}
+            for name in names:
+                self._take_on(name)
         # A write that names a dropped family without this poisons the database: every later write fails.
         self._writing = WriteOptions()
         self._writing.ignore_missing_column_families = True
@@ -94,48 +91,52 @@ class Store:
     @property
     def families(self) -> Sequence[str]:
         """The names of all families."""
-        return sorted(self._families)
+        return sorted(self._reads)
 
-    def family(self, name: str) -> Family:
-        """The family of that name, made where there is none."""
-        if name not in self._families:
+    def create(self, family: str) -> None:
+        """Make a family; nothing happens where it is there."""
+        if family not in self._reads:
             with _in_our_words(self.path):
-                self._database.create_column_family(name, self._options())
-                self._families[name] = self._opened(name)
-        return self._families[name]
+                self._database.create_column_family(family, self._options())
+                self._take_on(family)
 
-    def drop(self, name: str) -> None:
+    def drop(self, family: str) -> None:
         """Remove a family with everything in it, at once."""
         with _in_our_words(self.path):
-            self._database.drop_column_family(name)
-            del self._families[name]
+            del self._reads[family], self._writes[family]
+            self._database.drop_column_family(family)
+
+    def batch(self) -> Batch:
+        """An empty batch, for `write`."""
+        return Batch(self._writes)
 
     def write(self, batch: Batch) -> None:
         """Apply a batch. It is used up."""
         with _in_our_words(self.path):
             self._database.write(batch._batch, self._writing)
 
-    def get(self, family: Family, keys: Sequence[bytes]) -> list[bytes | None]:
-        """The value of each key, None where there is none."""
+    def get(self, family: str, keys: Sequence[bytes]) -> list[bytes | None]:
+        """The value of each key of a family, None where there is none."""
         with _in_our_words(self.path):
-            return cast(list[bytes | None], family.reads.get(list(keys)))
+            return cast(list[bytes | None], self._reads[family].get(list(keys)))
 
-    def scan(self, family: Family, begin: bytes, end: bytes, limit: int) -> list[tuple[bytes, bytes]]:
-        """The first `limit` keys and values from `begin` to before `end`, in order."""
-        # No iterator outlives the call: one that did would keep the directory's lock after a close.
+    def scan(self, family: str, begin: bytes, end: bytes, limit: int) -> list[tuple[bytes, bytes]]:
+        """The first `limit` keys and values of a family from `begin` to before `end`, in order."""
+        # No iterator outlives the call: one that did would keep the directory locked after a close.
         with _in_our_words(self.path):
-            items = cast(Iterator[tuple[bytes, bytes]], family.reads.items(from_key=begin))
+            items = cast(Iterator[tuple[bytes, bytes]], self._reads[family].items(from_key=begin))
             found = list(islice(items, limit))
             del items
         while found and found[-1][0] >= end:
             found.pop()
         return found
 
-    def size(self, family: Family) -> int:
+    def size(self, family: str) -> int:
         """About how many bytes a family takes, on disk and in its write buffers."""
         with _in_our_words(self.path):
+            reads = self._reads[family]
             properties = ("rocksdb.total-sst-files-size", "rocksdb.cur-size-all-mem-tables")
-            return sum(family.reads.property_int_value(name) or 0 for name in properties)
+            return sum(reads.property_int_value(name) or 0 for name in properties)
 
     def checkpoint(self, directory: Path) -> None:
         """Make `directory`, which must not exist, a copy of the present state, by hard links where it can."""
@@ -145,11 +146,12 @@ class Store:
             Checkpoint(self._database).create_checkpoint(str(directory))
 
     def close(self) -> None:
-        """Release the directory. The store cannot be used any more."""
-        with _in_our_words(self.path):
-            self._families.clear()
-            self._database.close()
-            del self._database
+        """Release the directory. The store cannot be used any more; closing it again does nothing."""
+        if self._reads:
+            self._reads.clear()
+            self._writes.clear()
+            with _in_our_words(self.path):
+                self._database.close()
 
     def __enter__(self) -> Self:
         return self
@@ -157,10 +159,9 @@ class Store:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _opened(self, name: str) -> Family:
-        return Family(
-            name, self._database.get_column_family(name), self._database.get_column_family_handle(name)
-        )
+    def _take_on(self, family: str) -> None:
+        self._reads[family] = self._database.get_column_family(family)
+        self._writes[family] = self._database.get_column_family_handle(family)
 
     def _options(self) -> Options:
         tables = BlockBasedOptions()
@@ -200,8 +201,8 @@ def _in_our_words(path: Path) -> Iterator[None]:
     """Raise what RocksDB raises, which is a bare `Exception`, as the error that says what to do."""
     try:
         yield
-    except StateError:
-        raise
+    except KeyError as error:
+        raise StateError(f"The state in {path} is closed, or its family {error} has been dropped.") from error
     except Exception as error:
         raise _translated(path, error) from error
 

@@ -24,7 +24,7 @@ from state.original import Original
 from state.position import Position, follow
 from state.postings import PREFIX
 from state.search import Queries
-from state.store import DEFAULT_FAMILY, Batch, Store
+from state.store import DEFAULT_FAMILY, Store
 from state.windows import Extent, Window, WindowStatus, divide, extents
 
 __all__ = ["NONE_ALIVE", "Matches", "Position", "SegmentTable", "WindowStatus"]
@@ -81,7 +81,6 @@ class SegmentTable:
         self.layout = layout
         self.position: Position | None = None
         self._store = store
-        self._meta = store.family(DEFAULT_FAMILY)
         self._span = window_span
         self._merge_at = merge_at
         self._windows: list[Window] = []
@@ -250,21 +249,21 @@ class SegmentTable:
         windows = {window.extent.first: window for window in self._windows}
         newest = self._windows[-1].extent if self._windows else None
         divided = divide(newest, originals, self._span)
-        batch = Batch()
+        batch = self._store.batch()
         for extent, added in divided:
             window = windows.get(extent.first)
             if window is None:
                 window = windows[extent.first] = Window(self._store, extent, self.layout)
             window.write(batch, added)
-            batch.put(self._meta, extent.key, extent.encode())
+            batch.put(DEFAULT_FAMILY, extent.key, extent.encode())
         after = {
             **{first: window.extent for first, window in windows.items()},
             **{e.first: e for e, _ in divided},
         }
         expired = [extent for extent in after.values() if extent.last < position.boundary]
         for extent in expired:
-            batch.delete(self._meta, extent.key)
-        batch.put(self._meta, _POSITION, position.encode())
+            batch.delete(DEFAULT_FAMILY, extent.key)
+        batch.put(DEFAULT_FAMILY, _POSITION, position.encode())
         self._store.write(batch)
         self.position = position
         for extent, added in divided:
@@ -287,7 +286,7 @@ class SegmentTable:
             # Sorting what is to be merged is a slice of its own.
             self._merge = Merge(due)
             return True
-        if self._merge.step(self._store, self._meta):
+        if self._merge.step():
             return True
         self._merge = None
         return self._due() is not None
@@ -298,12 +297,16 @@ class SegmentTable:
 
     def contents(self) -> Iterator[Original]:
         """Every stored original at or after the boundary, in the order of the offsets."""
-        for window in self._windows:
-            begin = max(self._boundary, window.extent.first)
-            while begin <= window.extent.last:
-                originals = window.stored(begin, _CHUNK)
-                yield from originals
-                begin = originals[-1].offset + 1
+        begin = 0
+        while True:
+            # Looked up anew each time, as records may be applied while this is read.
+            begin = max(begin, self._boundary)
+            window = next((window for window in self._windows if window.extent.last >= begin), None)
+            if window is None:
+                return
+            originals = window.stored(begin, _CHUNK)
+            yield from originals
+            begin = originals[-1].offset + 1
 
     def checkpoint(self, directory: Path) -> None:
         """Make `directory`, which must not exist, a copy of the state that can be opened in its place.
@@ -315,9 +318,6 @@ class SegmentTable:
 
     def close(self) -> None:
         """Release the directory. The table cannot be used any more; closing it again does nothing."""
-        self._windows = []
-        self._merge = None
-        del self._meta
         self._store.close()
 
     def __enter__(self) -> Self:
@@ -333,17 +333,17 @@ class SegmentTable:
     def _load(self, progress: Progress) -> None:
         """Read what the store says, and index what its posting lists do not hold."""
         wanted = Description(self.scheme, dict(self.origin), str(self.layout))
-        described, position = self._store.get(self._meta, [_DESCRIPTION, _POSITION])
+        described, position = self._store.get(DEFAULT_FAMILY, [_DESCRIPTION, _POSITION])
         if described is None:
             self._describe(wanted, [])
         else:
             description = Description.decode(self.path, described)
             description.require(self.path, scheme=self.scheme, origin=self.origin)
             if description.layout != wanted.layout:
-                self._describe(wanted, extents(self._store, self._meta))
+                self._describe(wanted, extents(self._store))
         if position is not None:
             self.position = Position.decode(position)
-        known = extents(self._store, self._meta)
+        known = extents(self._store)
         # A family that was made for a batch that never came, or whose window expired just before a crash.
         for name in {*self._store.families} - {DEFAULT_FAMILY} - {extent.family for extent in known}:
             self._store.drop(name)
@@ -362,16 +362,16 @@ class SegmentTable:
 
     def _describe(self, description: Description, reindexed: Sequence[Extent]) -> None:
         """Write the description, and leave the posting lists of windows empty: they are of another layout."""
-        batch = Batch()
+        batch = self._store.batch()
         for extent in reindexed:
-            batch.delete_range(self._store.family(extent.family), PREFIX, PREFIX + b"\xff" * 16)
-            batch.put(self._meta, extent.key, extent._replace(merged=0).encode())
-        batch.put(self._meta, _DESCRIPTION, description.encode())
+            batch.delete_range(extent.family, PREFIX, PREFIX + b"\xff" * 16)
+            batch.put(DEFAULT_FAMILY, extent.key, extent._replace(merged=0).encode())
+        batch.put(DEFAULT_FAMILY, _DESCRIPTION, description.encode())
         self._store.write(batch)
 
     def _merge_whole(self, window: Window) -> None:
         merge = Merge(window)
-        while merge.step(self._store, self._meta):
+        while merge.step():
             pass
 
     def _due(self) -> Window | None:
@@ -385,4 +385,4 @@ class SegmentTable:
     def _drop(self, window: Window) -> None:
         if self._merge is not None and self._merge.window is window:
             self._merge = None
-        self._store.drop(window.family.name)
+        self._store.drop(window.extent.family)

@@ -24,7 +24,7 @@ from state.layout import Layout
 from state.original import Original
 from state.search import Found, Queries
 from state.segments import Run, Segments
-from state.store import Batch, Family, Store
+from state.store import DEFAULT_FAMILY, Batch, Store
 
 MAX_LOCAL_IDS = 1 << 32
 """A window covers fewer offsets than this."""
@@ -109,10 +109,10 @@ class WindowStatus(NamedTuple):
     "About how much room it takes on disk."
 
 
-def extents(store: Store, family: Family) -> list[Extent]:
-    """The windows that the state in `family` knows of, oldest first."""
-    # A byte above every name's, and far more windows than can be.
-    return [Extent.decode(value) for _, value in store.scan(family, _META, _META + b"\xff", 1 << 20)]
+def extents(store: Store) -> list[Extent]:
+    """The windows that a store knows of, oldest first."""
+    # To a byte above every name's, and far more windows than can be.
+    return [Extent.decode(value) for _, value in store.scan(DEFAULT_FAMILY, _META, _META + b"\xff", 1 << 20)]
 
 
 def divide(
@@ -165,7 +165,7 @@ class Window:
         self.store = store
         self.extent = extent
         self.layout = layout
-        self.family = store.family(extent.family)
+        store.create(extent.family)
         self.fresh = Segments(layout)
         self.frozen: Run | None = None
 
@@ -185,15 +185,15 @@ class Window:
             originals=extent.size,
             merged=extent.first + extent.merged,
             unmerged=self.unmerged,
-            bytes=self.store.size(self.family),
+            bytes=self.store.size(self.extent.family),
         )
 
     def write(self, batch: Batch, originals: Iterable[Original]) -> None:
         """Put originals into `batch`."""
         for item in originals:
             local = (item.offset - self.extent.first).to_bytes(4, "big")
-            batch.put(self.family, _ENTRY + local, entries.encode(item))
-            batch.put(self.family, _CONTENT + item.content, local)
+            batch.put(self.extent.family, _ENTRY + local, entries.encode(item))
+            batch.put(self.extent.family, _CONTENT + item.content, local)
 
     def extend(self, extent: Extent, originals: Sequence[Original]) -> None:
         """Take on originals that have been written, and index them."""
@@ -232,7 +232,7 @@ class Window:
 
     def find_content(self, keys: Sequence[bytes]) -> list[int | None]:
         """The offset of the newest original with each content key, None where there is none."""
-        found = self.store.get(self.family, [_CONTENT + key for key in keys])
+        found = self.store.get(self.extent.family, [_CONTENT + key for key in keys])
         first = self.extent.first
         return [None if value is None else first + int.from_bytes(value, "big") for value in found]
 
@@ -249,7 +249,7 @@ class Window:
         if self.frozen:
             yield from map(self._placed, self.frozen.near(queries, max_distance))
         if self.extent.merged:
-            lists = self.store.get(self.family, queries.lists)
+            lists = self.store.get(self.extent.family, queries.lists)
             for found in search.near(queries, lists, max_distance):
                 # A list may hold more than is merged: what an unfinished merge has written so far.
                 yield self._placed(found.where(found.ids < self.extent.merged))
@@ -262,7 +262,7 @@ class Window:
         """
         first = self.extent.first
         keys = [_ENTRY + (offset - first).to_bytes(4, "big") for offset in offsets]
-        values = self.store.get(self.family, keys)
+        values = self.store.get(self.extent.family, keys)
         return [self._decoded(offset, value) for offset, value in zip(offsets, values, strict=True)]
 
     def stored(self, begin: int, limit: int) -> list[Original]:
@@ -296,7 +296,7 @@ class Window:
         """Local ids and values of the first `limit` originals from the local id `begin` on."""
         # Beyond the last original may lie some that were written in a batch whose position was lost.
         last = _ENTRY + (self.extent.end - 1).to_bytes(4, "big")
-        found = self.store.scan(self.family, _ENTRY + begin.to_bytes(4, "big"), last + b"\0", limit)
+        found = self.store.scan(self.extent.family, _ENTRY + begin.to_bytes(4, "big"), last + b"\0", limit)
         # RocksDB's iterator ends where it meets damage, as it does at the end.
         if len(found) < limit and (not found or found[-1][0] != last):
             raise self._lost(self.extent.last)
@@ -308,7 +308,10 @@ class Window:
     def _decoded(self, offset: int, value: bytes | None) -> Original:
         if value is None:
             raise self._lost(offset)
-        return entries.decode(offset, value)
+        try:
+            return entries.decode(offset, value)
+        except ValueError as error:
+            raise self._lost(offset) from error
 
     def _lost(self, offset: int) -> StateCorruptError:
         return StateCorruptError(

@@ -1,0 +1,112 @@
+"""What the state's tests share: originals that lie near each other, and a plain model that searches them all."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from hypothesis import strategies as st
+
+from state.changelog import Record
+from state.layout import Layout
+from state.original import Original
+from state.table import NONE_ALIVE, Matches, SegmentTable
+
+ORIGIN = {"cluster": "c", "topic": "texts.raw", "partition": "0"}
+
+LAYOUTS = (
+    Layout((16, 16, 16, 16), 1),  # distance 3
+    Layout((8,) * 8, 2),  # distance 6
+    Layout((13, 13, 13, 13, 12), 2),  # distance 3
+    Layout((11, 11, 11, 11, 10, 10), 3),  # distance 3, keys wider than 32 bits
+)
+
+# Uniform fingerprints would never be near each other: these are a few with some bits changed.
+CENTRES = (0, 2**64 - 1, 0x0123456789ABCDEF, 0x0123456789ABCDEF ^ 0xF0F0, 0x8000000000000001)
+fingerprints = st.builds(
+    lambda centre, bits: centre ^ sum({1 << bit for bit in bits}),
+    st.sampled_from(CENTRES),
+    st.lists(st.integers(0, 63), max_size=4),
+)
+
+texts = st.text(st.characters(codec=None, exclude_categories=()), max_size=8)
+originals = st.builds(
+    Original,
+    offset=st.integers(0, 2**62),
+    time=st.integers(-(2**62), 2**62),
+    fingerprint=st.none() | st.integers(0, 2**64 - 1),
+    content=st.binary(min_size=16, max_size=16),
+    id=st.binary(max_size=8),
+    text=texts,
+    bands=st.binary(max_size=8),
+    sketch=st.binary(max_size=8),
+)
+
+
+def content(number: int) -> bytes:
+    """A content key."""
+    return number.to_bytes(16, "big")
+
+
+def original(offset: int, time: int, fingerprint: int | None = 0, key: int | None = None) -> Original:
+    """An original of which only this matters."""
+    return Original(offset, time, fingerprint, content(offset if key is None else key))
+
+
+def record(originals: Sequence[Original], begin: int, next_: int, time: int, boundary: int = 0) -> Record:
+    """A record of which only this matters."""
+    return Record(begin, next_, time, boundary, "topic-id", "rules", (), list(originals))
+
+
+def open_table(
+    path: Path, layout: Layout = LAYOUTS[0], *, window_span: int = 100, merge_at: int = 6, **kwargs
+) -> SegmentTable:
+    """A table with small windows and merges."""
+    settings = {"scheme": "scheme", "origin": ORIGIN} | kwargs
+    return SegmentTable.open(path, layout=layout, window_span=window_span, merge_at=merge_at, **settings)
+
+
+def finish_merging(table: SegmentTable) -> None:
+    """Do all the merging that is due."""
+    while table.merge_step():
+        pass
+
+
+def near(table: SegmentTable, queries: Sequence[int], max_distance: int, boundaries: Sequence[int]) -> list:
+    """What the table finds, as tuples of query, offset and distance."""
+    matches = table.find_near(np.array(queries, np.uint64), max_distance, np.array(boundaries, np.int64))
+    return as_tuples(matches)
+
+
+def as_tuples(matches: Matches) -> list[tuple[int, int, int]]:
+    """Matches as tuples of query, offset and distance."""
+    return list(zip(*(column.tolist() for column in matches), strict=True))
+
+
+class Model:
+    """All originals in a list, and the answers by looking at every one."""
+
+    def __init__(self) -> None:
+        self.originals: list[Original] = []
+        self.boundary = 0
+
+    def alive(self) -> list[Original]:
+        return [item for item in self.originals if item.offset >= self.boundary]
+
+    def near(self, queries: Sequence[int], max_distance: int, boundaries: Sequence[int]) -> list:
+        return [
+            (row, item.offset, distance)
+            for row, (query, boundary) in enumerate(zip(queries, boundaries, strict=True))
+            for item in self.originals
+            if item.offset >= boundary and item.fingerprint is not None
+            if (distance := (item.fingerprint ^ query).bit_count()) <= max_distance
+        ]
+
+    def newest(self, key: bytes) -> int | None:
+        """The offset of the newest original alive with that content."""
+        return max((item.offset for item in self.alive() if item.content == key), default=None)
+
+    def first_alive(self, horizons: Sequence[int]) -> list[int]:
+        return [
+            min((item.offset for item in self.alive() if item.time > horizon), default=NONE_ALIVE)
+            for horizon in horizons
+        ]

@@ -1,0 +1,147 @@
+"""The segment table against a plain search of everything, whatever happens to it in between."""
+
+import shutil
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+from state_model import LAYOUTS, Model, content, fingerprints, finish_merging, near, open_table, record
+
+from state import merge, segments
+from state.changelog import decode, encode
+from state.original import Original
+
+# Offset and time since the original before, fingerprint, content.
+arrivals = st.lists(
+    st.tuples(st.integers(1, 3), st.integers(0, 40), st.none() | fingerprints, st.integers(0, 9)), max_size=12
+)
+
+
+class TableMachine(RuleBasedStateMachine):
+    """Applies, merges, expires, crashes, reopens, re-indexes and rebuilds in any order."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.directory = Path(tempfile.mkdtemp(prefix="textsieve-"))
+        self.patch = pytest.MonkeyPatch()
+        # Small enough that every place in memory is used, and a merge takes several slices.
+        self.patch.setattr(segments, "TAIL", 4)
+        self.patch.setattr(segments, "MIDDLE", 8)
+        self.patch.setattr(merge, "_READ_LISTS", 2)
+        self.patch.setattr(merge, "_SLICE_LISTS", 5)
+        self.copies = 0
+        self.model = Model()
+        self.log: list[bytes] = []
+        self.next = self.time = 0
+
+    @initialize(layout=st.sampled_from(LAYOUTS))
+    def start(self, layout):
+        self.path = self.directory / "state"
+        self.table = open_table(self.path, layout)
+
+    def teardown(self):
+        self.table.close()
+        self.patch.undo()
+        shutil.rmtree(self.directory)
+
+    def apply(self, table, first=0):
+        table.apply([decode(value) for value in self.log[first:]], len(self.log))
+
+    @rule(arrivals=arrivals, others=st.integers(0, 2), retention=st.sampled_from([60, 150, 1000]))
+    def judge_a_batch(self, arrivals, others, retention):
+        begin, added = self.next, []
+        offset = begin - 1
+        for step, wait, fingerprint, key in arrivals:
+            offset += step
+            self.time += wait
+            added.append(Original(offset, self.time, fingerprint, content(key), b"1", "\ud800"))
+        self.next = offset + 1 + others
+        if self.next > begin:
+            self.model.originals += added
+            alive = [item.offset for item in self.model.originals if item.time > self.time - retention]
+            self.model.boundary = max(self.model.boundary, min(alive, default=self.next))
+        self.log.append(encode(record(added, begin, self.next, self.time, self.model.boundary)))
+        self.apply(self.table, len(self.log) - 1)
+
+    @rule(steps=st.integers(1, 6))
+    def merge(self, steps):
+        for _ in range(steps):
+            self.table.merge_step()
+
+    @rule()
+    def merge_all(self):
+        finish_merging(self.table)
+
+    @rule(layout=st.sampled_from(LAYOUTS))
+    def reopen(self, layout):
+        self.table.close()
+        self.table = open_table(self.path, layout)
+
+    @rule()
+    def crash(self):
+        # What is in memory is lost; what has been written is there.
+        self.copies += 1
+        copy = self.directory / f"copy-{self.copies}"
+        self.table.checkpoint(copy)
+        self.table.close()
+        self.path = copy
+        self.table = open_table(copy, self.table.layout)
+
+    @rule(count=st.integers(0, 3))
+    def apply_the_tail_again(self, count):
+        self.apply(self.table, max(len(self.log) - count, 0))
+
+    @rule()
+    def rebuild(self):
+        with open_table(self.directory / "rebuilt", self.table.layout) as rebuilt:
+            self.apply(rebuilt)
+            assert rebuilt.position == self.table.position
+            assert list(rebuilt.contents()) == list(self.table.contents())
+        rebuilt.destroy(self.directory / "rebuilt")
+
+    @rule(
+        queries=st.lists(st.tuples(fingerprints, st.integers(0, 60)), min_size=1, max_size=6),
+        below=st.integers(0, 3),
+    )
+    def look_up(self, queries, below):
+        boundaries = [max(self.model.boundary, self.next - back) for _, back in queries]
+        wanted = [fingerprint for fingerprint, _ in queries]
+        distance = max(self.table.layout.max_distance - below, 0)
+        assert near(self.table, wanted, distance, boundaries) == self.model.near(wanted, distance, boundaries)
+
+    @rule(backs=st.lists(st.integers(-10, 400), max_size=5))
+    def find_what_is_alive(self, backs):
+        horizons = sorted(self.time - back for back in backs)
+        found = self.table.first_alive(np.array(horizons, np.int64)).tolist()
+        assert found == self.model.first_alive(horizons)
+
+    @invariant()
+    def everything_alive_is_there(self):
+        alive = self.model.alive()
+        assert list(self.table.contents()) == alive
+        assert self.table.originals([item.offset for item in reversed(alive)]) == alive[::-1]
+
+    @invariant()
+    def the_newest_original_of_a_content_is_found(self):
+        keys = [content(number) for number in range(10)]
+        for key, found in zip(keys, self.table.find_content(keys), strict=True):
+            newest = self.model.newest(key)
+            assert found == newest or (newest is None and found < self.model.boundary)
+
+    @invariant()
+    def only_windows_with_something_alive_are_kept(self):
+        assert all(window.last >= self.model.boundary for window in self.table.windows())
+
+
+TestTable = TableMachine.TestCase
+TestTable.settings = settings(
+    max_examples=60,
+    stateful_step_count=25,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
