@@ -33,6 +33,10 @@ _FORMAT = 1
 _TIE: TieBit = 0
 """A sum of 0 gives the bit 0: the rule of most implementations."""
 
+_LEVEL_OF_STOP_WORDS_ALONE = 1
+"""In a text that has no other words stop words are features: `是的` is no text without content, and one
+comment in a hundred is like it."""
+
 _VOCABULARY_LIMIT = 250_000
 """Words whose hash and level are remembered, some 60 MB. Below the vocabulary of a day's texts every word is
 hashed again and again; without an end, a stream of random strings would fill the memory."""
@@ -119,7 +123,10 @@ class Scheme:
             "segmenter": {"engine": spec.engine, "version": engine_version(spec.engine), "hmm": spec.hmm},
             "dictionary": _digest(dictionary),
             "user_dictionary": None if user_dictionary is None else _digest(user_dictionary),
-            "stop_words": _digest("\n".join(sorted(STOP_WORDS))),
+            "stop_words": {
+                "words": _digest("\n".join(sorted(STOP_WORDS))),
+                "level_alone": _LEVEL_OF_STOP_WORDS_ALONE,
+            },
             "weights": {"idf": _digest(idf_table), "cuts": list(LEVEL_CUTS), "unknown": UNKNOWN_IDF},
             "simhash": {"bits": spec.bits, "hash": "xxh3_64", "tie": _TIE},
         }
@@ -159,13 +166,20 @@ class Scheme:
             bounds.append(len(words))
         hashes, levels = self._vocabulary.columns(np.array(words, np.int64))
         self._vocabulary.shrink()
+        sizes = np.diff(bounds)
+        owners = np.repeat(np.arange(len(sizes)), sizes)
+        only_stop_words = np.bincount(owners, weights=levels, minlength=len(sizes)) == 0
+        levels[only_stop_words[owners]] = _LEVEL_OF_STOP_WORDS_ALONE
         return simhash_batch(hashes, levels, np.array(bounds, np.int64), tie=_TIE)
 
     def features(self, normalized: str) -> list[Feature]:
         """Return the features of a normalised text, the heaviest first, equal ones as the text has them."""
         counts = Counter(self._segment(normalized))
-        found = (Feature(word, self._vocabulary.level(word), count) for word, count in counts.items())
-        return sorted((feature for feature in found if feature.level), key=lambda feature: -feature.weight)
+        found = [Feature(word, self._vocabulary.level(word), count) for word, count in counts.items()]
+        kept = [feature for feature in found if feature.level] or [
+            feature._replace(level=_LEVEL_OF_STOP_WORDS_ALONE) for feature in found
+        ]
+        return sorted(kept, key=lambda feature: -feature.weight)
 
 
 class _Vocabulary(dict[str, int]):

@@ -37,6 +37,10 @@ def test_lines_may_leave_out_the_frequency_and_the_tag():
     assert {"词丙", "词丁"} <= merged.keys()
 
 
+def test_a_byte_order_mark_on_a_line_of_its_own_is_no_word():
+    assert merge("\ufeff\n词甲 7").keys() == {*BASE, "词甲"}
+
+
 def test_the_given_dictionary_is_left_as_it_was():
     merge("你好 900")
     assert BASE["你好"] == 30
@@ -50,6 +54,8 @@ def test_a_word_without_a_frequency_is_kept_whole_by_both_engines(word):
 def test_a_frequency_of_0_takes_the_word_out():
     assert cuts(BASE, "你好") == ["你好"]
     assert cuts(merge("你好 0"), "你好") == ["你", "好"]
+    assert "你好" not in merge("你好 0")
+    assert cuts(merge("世界 0\n世 0\n界 0"), "世界") == ["世", "界"]
 
 
 def test_words_are_normalised_like_the_texts_they_are_to_be_found_in():
