@@ -142,9 +142,13 @@ def divide(
         if not added:
             divided.append((extent, added))
         added.append(item)
-        extent = extent._replace(last=item.offset, last_time=item.time, size=extent.size + 1)
-        divided[-1] = (extent, added)
-    return divided
+    return [
+        (
+            extent._replace(last=added[-1].offset, last_time=added[-1].time, size=extent.size + len(added)),
+            added,
+        )
+        for extent, added in divided
+    ]
 
 
 class Window:
@@ -190,10 +194,11 @@ class Window:
 
     def write(self, batch: Batch, originals: Iterable[Original]) -> None:
         """Put originals into `batch`."""
+        first, family = self.extent.first, self.extent.family
         for item in originals:
-            local = (item.offset - self.extent.first).to_bytes(4, "big")
-            batch.put(self.extent.family, _ENTRY + local, entries.encode(item))
-            batch.put(self.extent.family, _CONTENT + item.content, local)
+            local = (item.offset - first).to_bytes(4, "big")
+            batch.put(family, _ENTRY + local, entries.encode(item))
+            batch.put(family, _CONTENT + item.content, local)
 
     def extend(self, extent: Extent, originals: Sequence[Original]) -> None:
         """Take on originals that have been written, and index them."""
