@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from state.changelog import MAX_RECORD_BYTES, Record, packed_size
+from state.changelog import MAX_RECORD_BYTES, Record, encode, packed_size
 from state.original import Original
 from state.table import NONE_ALIVE, Position, SegmentTable
 from stream.rules import Rules
@@ -81,7 +81,7 @@ class Judge:
             raise ValueError(f"the next batch begins at or after offset {position.next}")
         clock = _Clock(inputs, position, self._rules.retention, self._table)
         texts = _Texts(inputs, clock, self._table, self._scheme, self._rules)
-        matches, originals = _decide(inputs, clock, texts)
+        matches, originals = _decide(inputs, clock, texts, self._rules.max_distance)
         verdicts = self._verdicts(inputs, clock, texts, matches, originals)
         return Judgement(verdicts, list(self._records(inputs, clock, position.next, originals)))
 
@@ -118,12 +118,14 @@ class Judge:
     def _records(
         self, inputs: Sequence[Input], clock: "_Clock", begin: int, originals: Sequence[Original]
     ) -> Iterator[Record]:
-        start = size = 0
+        # Besides originals no part of the batch carries more than the whole would.
+        frame = len(encode(self._record(inputs, clock, len(inputs) - 1, begin, ())))
+        start, size = 0, frame
         for original in originals:
             if size + packed_size(original) > MAX_RECORD_BYTES:
                 end = int(np.searchsorted(clock.offsets, original.offset))
                 yield self._record(inputs[start:end], clock, end - 1, begin, originals)
-                begin, start, size = inputs[end - 1].offset + 1, end, 0
+                begin, start, size = inputs[end - 1].offset + 1, end, frame
             size += packed_size(original)
         yield self._record(inputs[start:], clock, len(inputs) - 1, begin, originals)
 
@@ -189,8 +191,7 @@ class _Texts:
         keys: for each event its content key; empty for an event without a text.
         stored: content key -> the newest stored original of the same content, alive or not.
         fingerprints: content key -> fingerprint, where one was computed and the text has features.
-        near: content key -> (offset, distance) of every stored original near enough, alive or not.
-        neighbours: content key -> (content key, distance) of every other text of the batch near enough.
+        near: content key -> (distance, offset) of every stored original near enough, alive or not.
     """
 
     def __init__(
@@ -210,7 +211,7 @@ class _Texts:
         self.stored = _find_content(table, set(self.keys) - {b""})
         self.fingerprints: dict[bytes, int] = {}
         self._fingerprint(inputs, clock, table, scheme, normalized)
-        self.near, self.neighbours = self._compare(clock, table, rules.max_distance)
+        self.near = self._compare(clock, table, rules.max_distance)
 
     def _fingerprint(
         self,
@@ -245,7 +246,7 @@ class _Texts:
 
     def _compare(
         self, clock: _Clock, table: SegmentTable, max_distance: int
-    ) -> tuple[dict[bytes, list[tuple[int, int]]], dict[bytes, list[tuple[bytes, int]]]]:
+    ) -> dict[bytes, list[tuple[int, int]]]:
         keys = list(self.fingerprints)
         values = np.fromiter(self.fingerprints.values(), np.uint64, len(keys))
         first: dict[bytes, int] = {}
@@ -255,13 +256,8 @@ class _Texts:
         near: dict[bytes, list[tuple[int, int]]] = {}
         matches = table.find_near(values, max_distance, boundaries)
         for query, offset, distance in zip(*(column.tolist() for column in matches), strict=True):
-            near.setdefault(keys[query], []).append((offset, distance))
-        neighbours: dict[bytes, list[tuple[bytes, int]]] = {}
-        distances = np.bitwise_count(values[:, None] ^ values)
-        for one, other in np.argwhere(distances <= max_distance).tolist():
-            if one != other:
-                neighbours.setdefault(keys[one], []).append((keys[other], int(distances[one, other])))
-        return near, neighbours
+            near.setdefault(keys[query], []).append((distance, offset))
+        return near
 
 
 def _find_content(table: SegmentTable, keys: set[bytes]) -> dict[bytes, int]:
@@ -270,13 +266,50 @@ def _find_content(table: SegmentTable, keys: set[bytes]) -> dict[bytes, int]:
     return {key: offset for key, offset in found if offset is not None}
 
 
+class _Fresh:
+    """The originals of the batch so far, in order, of at most `size`.
+
+    Only they are compared, not all pairs of the batch: 500 texts of one template, all near each other, would
+    be a quarter of a million pairs, of which the first text is the one that counts.
+    """
+
+    def __init__(self, size: int) -> None:
+        self.originals: list[Original] = []
+        self._latest: dict[bytes, Original] = {}
+        self._fingerprints = np.empty(size, np.uint64)
+        self._offsets = np.empty(size, np.int64)
+        self._times = np.empty(size, np.int64)
+        self._count = 0
+
+    def add(self, original: Original) -> None:
+        """Take in the next one."""
+        self.originals.append(original)
+        self._latest[original.content] = original
+        if original.fingerprint is not None:
+            self._fingerprints[self._count] = original.fingerprint
+            self._offsets[self._count] = original.offset
+            self._times[self._count] = original.time
+            self._count += 1
+
+    def exact(self, key: bytes, horizon: int) -> int | None:
+        """The offset of the one alive with this content."""
+        original = self._latest.get(key)
+        return original.offset if original is not None and original.time > horizon else None
+
+    def near(self, fingerprint: int, max_distance: int, horizon: int) -> Iterator[tuple[int, int]]:
+        """Distance and offset of each one alive and near enough."""
+        filled = slice(self._count)
+        distances = np.bitwise_count(self._fingerprints[filled] ^ np.uint64(fingerprint))
+        places = np.flatnonzero((distances <= max_distance) & (self._times[filled] > horizon))
+        return zip(distances[places].tolist(), self._offsets[places].tolist(), strict=True)
+
+
 def _decide(
-    inputs: Sequence[Input], clock: _Clock, texts: _Texts
+    inputs: Sequence[Input], clock: _Clock, texts: _Texts, max_distance: int
 ) -> tuple[list[_Match | None], list[Original]]:
     """For each event the original that it duplicates, or None; and the originals of the batch, in order."""
     matches: list[_Match | None] = []
-    originals: list[Original] = []
-    latest: dict[bytes, Original] = {}
+    fresh = _Fresh(len(inputs))
     columns = zip(
         inputs, texts.keys, clock.times.tolist(), clock.horizons.tolist(), clock.alive.tolist(), strict=True
     )
@@ -284,38 +317,26 @@ def _decide(
         if not isinstance(event, Text):
             matches.append(None)
             continue
-        match = _exact(key, horizon, alive, texts, latest) or _nearest(key, horizon, alive, texts, latest)
+        fingerprint = texts.fingerprints.get(key)
+        match = _exact(key, horizon, alive, texts, fresh)
+        if match is None and fingerprint is not None:
+            candidates = [pair for pair in texts.near.get(key, ()) if pair[1] >= alive]
+            candidates += fresh.near(fingerprint, max_distance, horizon)
+            if candidates:
+                # The smaller distance wins, then the lower offset.
+                distance, offset = min(candidates)
+                match = _Match(offset, distance)
         if match is None:
-            original = Original(event.offset, time, texts.fingerprints.get(key), key, event.id.encode(), "")
-            latest[key] = original
-            originals.append(original)
+            fresh.add(Original(event.offset, time, fingerprint, key, event.id.encode(), ""))
         matches.append(match)
-    return matches, originals
+    return matches, fresh.originals
 
 
-def _exact(
-    key: bytes, horizon: int, alive: int, texts: _Texts, latest: Mapping[bytes, Original]
-) -> _Match | None:
-    original = latest.get(key)
-    if original is not None and original.time > horizon:
-        return _Match(original.offset, None)
-    offset = texts.stored.get(key, -1)
-    return _Match(offset, None) if offset >= alive else None
-
-
-def _nearest(
-    key: bytes, horizon: int, alive: int, texts: _Texts, latest: Mapping[bytes, Original]
-) -> _Match | None:
-    """The smaller distance wins, then the lower offset."""
-    candidates = [(distance, offset) for offset, distance in texts.near.get(key, ()) if offset >= alive]
-    for neighbour, distance in texts.neighbours.get(key, ()):
-        original = latest.get(neighbour)
-        if original is not None and original.time > horizon:
-            candidates.append((distance, original.offset))
-    if not candidates:
-        return None
-    distance, offset = min(candidates)
-    return _Match(offset, distance)
+def _exact(key: bytes, horizon: int, alive: int, texts: _Texts, fresh: _Fresh) -> _Match | None:
+    offset = fresh.exact(key, horizon)
+    if offset is None and texts.stored.get(key, -1) >= alive:
+        offset = texts.stored[key]
+    return None if offset is None else _Match(offset, None)
 
 
 def _duplicate(

@@ -1,0 +1,309 @@
+"""The judge against a plain model of what a verdict is, however the events are cut into batches."""
+
+import itertools
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from state.changelog import MAX_RECORD_BYTES, decode, encode
+from state.layout import Layout
+from state.table import SegmentTable
+from stream import judge as judging
+from stream.judge import Judge
+from stream.rules import Rules
+from stream.text import Fingerprints
+from stream.verdict import (
+    UNWRITABLE,
+    Duplicate,
+    Passed,
+    Reference,
+    Rejected,
+    Rejection,
+    Text,
+    Unique,
+)
+
+# Every example has states of its own, and making one is mostly waiting for the disk; in memory it is not.
+MEMORY = Path("/dev/shm")  # noqa: S108 - only a place for TemporaryDirectory
+LAYOUT = Layout((16, 16, 16, 16), 1)
+
+# Bits that lie in every block of the layout, so that no block alone finds all pairs.
+CENTRES = (0, 0xFFFF_0000_FFFF_0000)
+BITS = (0, 15, 16, 40, 63)
+
+
+class FakeScheme:
+    """Fingerprints made by hand: a letter for the centre, a digit for each bit that differs from it.
+
+    A text of punctuation only has no features, and all of them have the same normal form. A trailing `x` makes
+    another content of the same fingerprint.
+    """
+
+    def normalize(self, text: str) -> str:
+        return text.lower().strip(" !?")
+
+    def fingerprint(self, normalized: list[str]) -> Fingerprints:
+        found = [self.one(text) for text in normalized]
+        return Fingerprints(
+            np.array([value or 0 for value in found], np.uint64),
+            np.array([value is not None for value in found], bool),
+        )
+
+    def one(self, normalized: str) -> int | None:
+        if not normalized:
+            return None
+        bits = {BITS[int(digit)] for digit in normalized if digit.isdigit()}
+        return CENTRES["ab".index(normalized[0])] ^ sum(1 << bit for bit in bits)
+
+
+SCHEME = FakeScheme()
+
+
+class Original(NamedTuple):
+    offset: int
+    time: int
+    key: tuple[str, str]
+    fingerprint: int | None
+    id: str
+
+
+class Model:
+    """What a verdict is, written down plainly: every original is looked at for every event."""
+
+    def __init__(self, start: int) -> None:
+        self.time = 0
+        self.boundary = start
+        self.times: list[tuple[int, int]] = []
+        self.originals: list[Original] = []
+
+    def judge(self, event, rules):
+        offset = event.offset
+        if not isinstance(event, Rejection):
+            self.time = max(self.time, event.time or 0)
+        self.times.append((offset, self.time))
+        first = min(p for p, time in self.times if time > self.time - rules.retention)
+        self.boundary = max(self.boundary, first)
+        if isinstance(event, Rejection):
+            return Rejected(offset, self.time, event.reason, event.error)
+        if isinstance(event, Passed):
+            return Unique(offset, self.time, None)
+        normalized = SCHEME.normalize(event.text)
+        if len(event.text) > rules.max_text_chars:
+            key, fingerprint = ("raw", event.text), None
+        elif (fingerprint := SCHEME.one(normalized)) is None:
+            key = ("raw", event.text)
+        else:
+            key = ("normalized", normalized)
+        candidates = [original for original in self.originals if self.boundary <= original.offset < offset]
+        exact = [original for original in candidates if original.key == key]
+        if exact:
+            return self.same_content(event, fingerprint, min(exact, key=lambda original: original.offset))
+        near = [
+            (-round(1000 * (64 - distance) / 64), distance, original)
+            for original in candidates
+            if fingerprint is not None and original.fingerprint is not None
+            if (distance := (fingerprint ^ original.fingerprint).bit_count()) <= rules.max_distance
+        ]
+        if near:
+            thousandths, distance, original = min(near, key=lambda item: (item[0], item[1], item[2].offset))
+            found = Reference(original.offset, original.time, original.id)
+            return Duplicate(
+                offset, self.time, event.id, fingerprint, found, "near", "hamming", -thousandths, distance
+            )
+        self.originals.append(Original(offset, self.time, key, fingerprint, event.id))
+        return Unique(offset, self.time, fingerprint)
+
+    def same_content(self, event, fingerprint, original):
+        found = Reference(original.offset, original.time, original.id)
+        reason = "redelivered" if event.id and event.id == original.id else "exact"
+        distance = None if fingerprint is None else 0
+        return Duplicate(
+            event.offset, self.time, event.id, fingerprint, found, reason, "content", 1000, distance
+        )
+
+    def alive(self):
+        return [original.offset for original in self.originals if original.offset >= self.boundary]
+
+
+TEXTS = st.one_of(
+    st.builds(
+        lambda letter, digits, other, padding: letter + digits + other + padding,
+        st.sampled_from("aAab"),
+        st.lists(st.sampled_from("01234"), max_size=5, unique=True).map("".join),
+        st.sampled_from(["", "", "x"]),
+        st.sampled_from(["", "", " ", "    !"]),
+    ),
+    st.sampled_from(["", "!", "?", " ", "!!!!!!!!"]),
+)
+# Steps of the producer's clock: mostly a little on, often back, sometimes far past every retention.
+STEPS = st.one_of(st.none(), st.integers(0, 12), st.integers(-60, 30), st.sampled_from([40, 41, 500, 5000]))
+KINDS = st.sampled_from(["text"] * 12 + ["passed", "rejected", UNWRITABLE])
+EVENTS = st.lists(
+    st.tuples(KINDS, st.sampled_from([1, 1, 1, 2, 7]), STEPS, TEXTS, st.sampled_from(["", "", "1", '"1"'])),
+    min_size=6,
+    max_size=40,
+)
+RULES = st.builds(
+    Rules,
+    retention=st.sampled_from([1, 15, 40, 150]),
+    max_distance=st.integers(0, 3),
+    max_text_chars=st.sampled_from([3, 6, 1000]),
+)
+# What happens between two batches.
+CHANCES = st.sampled_from(["nothing"] * 8 + ["merge", "merge", "reopen", "rebuild", "skip", "skip"])
+PARTS = st.lists(st.tuples(RULES, EVENTS), min_size=1, max_size=3)
+CUTS = st.lists(st.tuples(st.integers(1, 20), CHANCES), min_size=1, max_size=8)
+
+
+def log_of(parts):
+    """Events with rising offsets from 5 on, and each one's rules."""
+    offset, clock, log = 4, 1000, []
+    for rules, events in parts:
+        for kind, gap, step, text, id in events:
+            offset += gap
+            clock = max(0, clock + (step or 0))
+            time = None if step is None else clock
+            if kind == "text":
+                log.append((Text(offset, time, text, id), rules))
+            elif kind == "passed":
+                log.append((Passed(offset, time), rules))
+            else:
+                log.append((Rejection(offset, kind, "A sentence."), rules))
+    return log
+
+
+class Scope:
+    """A table and its changelog, and what can befall them."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.changelog: list[bytes] = []
+        self.names = itertools.count()
+        self.table = self.open()
+
+    def open(self) -> SegmentTable:
+        self.path = self.directory / str(next(self.names))
+        return self.reopened()
+
+    def reopened(self) -> SegmentTable:
+        return SegmentTable.open(
+            self.path, scheme="fake", layout=LAYOUT, window_span=60, origin={"topic": "t"}, merge_at=3
+        )
+
+    def commit(self, records) -> None:
+        self.changelog += map(encode, records)
+        self.table.apply(list(map(decode, self.changelog[-len(records) :])), len(self.changelog))
+
+    def happen(self, what: str, upcoming: int) -> None:
+        """What lies between two batches; `upcoming` is the offset of the next event."""
+        if what == "merge":
+            while self.table.merge_step():
+                pass
+        elif what == "reopen":
+            self.table.close()
+            self.table = self.reopened()
+        elif what == "rebuild":
+            position = self.table.position
+            self.table.close()
+            self.table = self.open()
+            self.table.apply(list(map(decode, self.changelog)), len(self.changelog))
+            assert self.table.position == position
+        elif what == "skip" and upcoming > self.table.position.next:
+            position = self.table.position
+            record = Judge(self.table, SCHEME, Rules(), "id").skip(upcoming)
+            check_records([record], position.next, [Passed(upcoming - 1, None)], position.boundary)
+            self.commit([record])
+
+
+@contextmanager
+def scope() -> Iterator[Scope]:
+    with tempfile.TemporaryDirectory(
+        prefix="textsieve-", dir=MEMORY if MEMORY.is_dir() else None
+    ) as directory:
+        opened = Scope(Path(directory))
+        try:
+            yield opened
+        finally:
+            opened.table.close()
+
+
+def batches(log, cuts):
+    """The log cut into batches of one set of rules, and what happens after each."""
+    sizes = itertools.cycle(cuts)
+    for _, part in itertools.groupby(log, key=lambda item: item[1]):
+        events = list(part)
+        while events:
+            size, chance = next(sizes)
+            yield events[:size], chance
+            events = events[size:]
+
+
+def check_records(records, begin, events, boundary) -> None:
+    """The records of a batch cover it without a gap, and name what the broker refused."""
+    assert [record.begin for record in records] == [begin, *(record.next for record in records[:-1])]
+    assert records[-1].next == events[-1].offset + 1
+    assert all(len(encode(record)) <= MAX_RECORD_BYTES for record in records)
+    refused = [e.offset for e in events if isinstance(e, Rejection) and e.reason == UNWRITABLE]
+    assert [offset for record in records for offset in record.unwritable] == refused
+    for record in records:
+        assert all(record.begin <= offset < record.next for offset in record.unwritable)
+    boundaries = [boundary, *(record.boundary for record in records)]
+    assert boundaries == sorted(boundaries)
+
+
+QUICK = settings(
+    max_examples=150,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+
+
+def judged(log, cuts):
+    """Every verdict of the judge, each batch judged twice; what is alive is compared with the model's."""
+    first = log[0][0].offset
+    model = Model(first)
+    verdicts, expected = [], []
+    with scope() as opened:
+        opened.commit([Judge(opened.table, SCHEME, log[0][1], "id").start(first)])
+        chance = "nothing"
+        for batch, next_chance in batches(log, cuts):
+            events, rules = [event for event, _ in batch], batch[0][1]
+            opened.happen(chance, events[0].offset)
+            position = opened.table.position
+            judgement = Judge(opened.table, SCHEME, rules, "id").judge(events)
+            assert Judge(opened.table, SCHEME, rules, "id").judge(events) == judgement
+            check_records(judgement.records, position.next, events, position.boundary)
+            opened.commit(judgement.records)
+            verdicts += judgement.verdicts
+            expected += [model.judge(event, rules) for event in events]
+            assert [original.offset for original in opened.table.contents()] == model.alive()
+            assert opened.table.position.next == events[-1].offset + 1
+            assert opened.table.position.time == model.time
+            assert opened.table.position.rules == rules.id
+            chance = next_chance
+    return verdicts, expected
+
+
+@QUICK
+@given(parts=PARTS, cuts=CUTS)
+def test_verdicts_are_those_of_the_plain_model_however_the_log_is_cut(parts, cuts):
+    verdicts, expected = judged(log_of(parts), cuts)
+    assert verdicts == expected
+
+
+@settings(QUICK, max_examples=30)
+@given(parts=PARTS, cuts=CUTS, room=st.integers(0, 200))
+def test_verdicts_do_not_depend_on_how_records_are_split(parts, cuts, room):
+    with pytest.MonkeyPatch.context() as patch:
+        # Each original fills a record, or a few of them do.
+        patch.setattr(judging, "MAX_RECORD_BYTES", 200 + room)
+        verdicts, expected = judged(log_of(parts), cuts)
+    assert verdicts == expected
