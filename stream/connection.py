@@ -15,19 +15,27 @@ def tls_context(settings: Settings) -> ssl.SSLContext | None:
     Raises:
         SettingsError: a file cannot be read, or the key does not fit the certificate.
     """
-    if settings.security_protocol not in ("SSL", "SASL_SSL"):
+    if not settings.uses_tls:
         return None
     password = settings.tls_key_password
     try:
         context = ssl.create_default_context(cafile=settings.tls_ca_file)
-        if settings.tls_certificate_file is not None:
+    except (OSError, ssl.SSLError) as error:
+        raise SettingsError(f"{PREFIX}TLS_CA_FILE={settings.tls_ca_file} cannot be used: {error}") from error
+    if settings.tls_certificate_file is not None:
+        try:
             context.load_cert_chain(
                 settings.tls_certificate_file,
                 settings.tls_key_file,
-                None if password is None else password.get_secret_value(),
+                # Without any, OpenSSL would ask the terminal for the password of an encrypted key.
+                "" if password is None else password.get_secret_value(),
             )
-    except (OSError, ssl.SSLError) as error:
-        raise SettingsError(f"The files that {PREFIX}TLS_* name cannot be used: {error}") from error
+        except (OSError, ssl.SSLError) as error:
+            raise SettingsError(
+                f"{PREFIX}TLS_CERTIFICATE_FILE={settings.tls_certificate_file} and "
+                f"{PREFIX}TLS_KEY_FILE={settings.tls_key_file} cannot be used, "
+                f"{'without' if password is None else 'with'} {PREFIX}TLS_KEY_PASSWORD: {error}"
+            ) from error
     return context
 
 

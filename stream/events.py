@@ -4,6 +4,8 @@ Nothing is re-serialised: key, value, headers and timestamp leave as they came, 
 """
 
 import json
+import re
+from itertools import accumulate
 from typing import Final, NamedTuple
 
 from stream.rules import MAX_ID_BYTES, Rules
@@ -23,9 +25,13 @@ RULES: Final = "textsieve-rules"
 
 VERDICT_VERSION: Final = 1
 
-MAX_UNWRITABLE_BYTES: Final = 64 * 1024
-"""Key and headers of an event that the broker refused go with its rejection only where they are smaller than
-the room that output topics have above raw ones; otherwise they may be the very thing that was refused."""
+MAX_UNWRITABLE_BYTES: Final = 32 * 1024
+"""Key and headers of an event that the broker refused go with its rejection only up to this size, half of the
+room that output topics have above raw ones; larger ones may be the very thing that was refused."""
+
+MAX_NESTING: Final = 256
+"""Arrays and objects in one another, the outermost counted. Above some hundred it would depend on the version of
+Python, and on how deep in the program the decoder is called, whether it gives up; a verdict depends on neither."""
 
 
 class RawEvent(NamedTuple):
@@ -64,7 +70,7 @@ class _NoJsonError(ValueError):
 
 
 def _refuse_constant(name: str) -> object:
-    raise _NoJsonError(f"{name} is not JSON")
+    raise _NoJsonError(f"{name} is none of its numbers")
 
 
 _DECODER: Final = json.JSONDecoder(parse_int=_Number, parse_float=_Number, parse_constant=_refuse_constant)
@@ -83,7 +89,7 @@ def decode(event: RawEvent, rules: Rules) -> Text | Passed | Rejection:
             return Passed(offset, time)
         return Rejection(offset, "tombstone", "The event has no value.")
     try:
-        text = event.value.decode("utf-8-sig")
+        text = event.value.decode().removeprefix("\ufeff")
     except UnicodeDecodeError as error:
         return Rejection(
             offset, "invalid-utf8", f"The value is not UTF-8: {error.reason} at byte {error.start}."
@@ -94,16 +100,16 @@ def decode(event: RawEvent, rules: Rules) -> Text | Passed | Rejection:
 
 
 def _decode_json(offset: int, time: int | None, value: str, rules: Rules) -> Text | Rejection:
+    if _is_nested_too_deeply(value):
+        return Rejection(offset, "invalid-json", f"The value is nested more than {MAX_NESTING} levels deep.")
     try:
         document = _DECODER.decode(value)
     except json.JSONDecodeError as error:
         return Rejection(
-            offset, "invalid-json", f"The value is not JSON: {error.msg} at character {error.pos}."
+            offset, "invalid-json", f"The value is not JSON: {error.msg} (character {error.pos})."
         )
     except _NoJsonError as error:
         return Rejection(offset, "invalid-json", f"The value is not JSON: {error}.")
-    except RecursionError:
-        return Rejection(offset, "invalid-json", "The value is nested too deeply.")
     if not isinstance(document, dict):
         return Rejection(offset, "not-an-object", "The value is JSON, but not an object.")
     if rules.text_field not in document:
@@ -126,6 +132,17 @@ def _decode_json(offset: int, time: int | None, value: str, rules: Rules) -> Tex
             f"The field {rules.id_field!r} has {size} bytes; {MAX_ID_BYTES} are allowed.",
         )
     return Text(offset, time, text, str(id) if isinstance(id, _Number) else json.dumps(id))
+
+
+_BETWEEN_BRACKETS: Final = re.compile(r'(?:"[^"\\]*+(?:\\.[^"\\]*+)*+"?|[^"\[\]{}]++)++', re.DOTALL)
+_STEP: Final = {"[": 1, "{": 1, "]": -1, "}": -1}
+
+
+def _is_nested_too_deeply(value: str) -> bool:
+    if value.count("[") + value.count("{") <= MAX_NESTING:
+        return False
+    brackets = _BETWEEN_BRACKETS.sub("", value)
+    return max(accumulate(map(_STEP.__getitem__, brackets)), default=0) > MAX_NESTING
 
 
 def source(topic: str, partition: int, offset: int) -> str:
@@ -190,8 +207,8 @@ class Outbox:
 
     def _unwritable(self, event: RawEvent, ours: Headers) -> Output:
         # Whatever the broker refused (size, timestamp, headers) is left out of the event that says so.
-        size = len(event.key or b"") + sum(len(name) + len(value or b"") for name, value in event.headers)
-        if size > MAX_UNWRITABLE_BYTES // 2:
+        headers = sum(len(name.encode()) + len(value or b"") for name, value in event.headers)
+        if len(event.key or b"") + headers > MAX_UNWRITABLE_BYTES:
             return Output(self._rejected, event.partition, None, None, None, ours)
         return Output(self._rejected, event.partition, None, event.key, None, (*event.headers, *ours))
 

@@ -1,6 +1,9 @@
 """Every setting: its name, default, bounds and meaning. All come from the environment, as `TEXTSIEVE_*`."""
 
+import difflib
+import os
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Self
 
@@ -16,6 +19,15 @@ PREFIX: Final = "TEXTSIEVE_"
 
 _UNITS: Final = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
 _TOPIC: Final = re.compile(r"[A-Za-z0-9._-]{1,249}")
+_SERVER: Final = re.compile(r"[^\s,/]+:[0-9]{1,5}")
+
+_NOT_SETTINGS: Final = re.compile(
+    # Where the embedded broker keeps its jars; what the tests are told.
+    r"CACHE|DATA|TEST_.*"
+    # What Kubernetes puts into the environment for a service whose name begins with textsieve.
+    r"|(.+_)?SERVICE_(HOST|PORT(_.+)?)|(.+_)?PORT_[0-9]+_(TCP|UDP|SCTP)(_.+)?"
+)
+_ADDRESS_OF_A_SERVICE: Final = re.compile(r"(tcp|udp|sctp)://.*")
 
 
 def parse_duration(value: object) -> object:
@@ -28,7 +40,7 @@ def parse_duration(value: object) -> object:
     """
     if not isinstance(value, str):
         return value
-    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(ms|s|m|h|d|w)\s*", value)
+    match = re.fullmatch(r"\s*([0-9]{1,18}(?:\.[0-9]{1,9})?)\s*(ms|s|m|h|d|w)\s*", value)
     if match is None:
         raise ValueError(
             f"{value!r} is not a duration: write a number and a unit, such as 2d, 36h, 90m, 10s, 250ms"
@@ -56,12 +68,14 @@ Port = Annotated[int, Field(ge=0, le=65535)]
 class Settings(BaseSettings):
     """What a worker does. Read it with `load()`, which turns a mistake into a sentence that names the setting."""
 
-    model_config = SettingsConfigDict(env_prefix=PREFIX, frozen=True, env_ignore_empty=True, extra="forbid")
+    model_config = SettingsConfigDict(
+        env_prefix=PREFIX, frozen=True, env_ignore_empty=True, extra="forbid", hide_input_in_errors=True
+    )
 
     # Kafka
-    broker: str = Field("127.0.0.1:9092", min_length=1)
+    broker: str = "127.0.0.1:9092"
     """Bootstrap servers, `host:port`, separated by commas."""
-    group: str = Field("textsieve", pattern=r"[A-Za-z0-9._-]{1,150}")
+    group: str = Field("textsieve", pattern=r"^[A-Za-z0-9._-]{1,150}$")
     """The consumer group; also the first part of the names of changelogs, rules topic and transactional ids."""
     security_protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] = "PLAINTEXT"
     """How to talk to the broker."""
@@ -102,9 +116,9 @@ class Settings(BaseSettings):
     # Input
     input_format: InputFormat = "json"
     """`json`: each value is an object with the text in a field. `plain`: each value is the text, in UTF-8."""
-    text_field: str = Field("text", min_length=1)
+    text_field: str = Field("text", min_length=1, max_length=256)
     """The field that holds the text."""
-    id_field: str = Field("id", min_length=1)
+    id_field: str = Field("id", min_length=1, max_length=256)
     """The field that holds the producer's id, a string of at most 256 bytes or a number; may be absent."""
     tombstones: TombstonePolicy = "reject"
     """What becomes of an event with a null value: `reject` it, or pass it on to `unique`."""
@@ -157,6 +171,24 @@ class Settings(BaseSettings):
     web_port: Port = 6066
     """The port of the web server."""
 
+    @field_validator("broker")
+    @classmethod
+    def _servers(cls, value: str) -> str:
+        servers = [part.strip() for part in value.split(",")]
+        for server in servers:
+            if _SERVER.fullmatch(server) is None:
+                raise ValueError(
+                    f"{server!r} is no server: write host:port, several of them separated by commas"
+                )
+        return ",".join(servers)
+
+    @field_validator("replication_factor")
+    @classmethod
+    def _replicas(cls, value: int) -> int:
+        if value == 0:
+            raise ValueError("a topic has at least one replica; -1 takes the broker's default")
+        return value
+
     @field_validator("unique_topic", "duplicates_topic", "rejected_topic")
     @classmethod
     def _topic_name(cls, value: str) -> str:
@@ -190,9 +222,18 @@ class Settings(BaseSettings):
                 f"{PREFIX}MAX_DISTANCE={self.max_distance} is more than {PREFIX}LAYOUT={self.layout} finds "
                 f"({layout.max_distance}): lower the distance or choose a layout with more blocks"
             )
-        outputs = (self.unique_topic, self.duplicates_topic, self.rejected_topic)
-        if len({*outputs, *self.raw_topics}) < len(outputs) + len(self.raw_topics):
-            raise ValueError("the raw, unique, duplicates and rejected topics must all be different")
+        changelogs = [self.changelog_topic(topic) for topic in self.raw_topics]
+        if max(map(len, changelogs)) > 249:
+            raise ValueError(
+                f"{PREFIX}GROUP and {PREFIX}RAW_TOPICS are too long: the changelog {max(changelogs, key=len)} would "
+                "have more than the 249 characters that Kafka takes"
+            )
+        topics = [*self.raw_topics, *self.topics, *changelogs, self.rules_topic]
+        if twice := {topic for topic in topics if topics.count(topic) > 1}:
+            raise ValueError(
+                f"{PREFIX}RAW_TOPICS, _UNIQUE_TOPIC, _DUPLICATES_TOPIC and _REJECTED_TOPIC must all be different, and "
+                f"none a topic of the group's own: {', '.join(sorted(twice))} would serve two purposes"
+            )
         if -1 < self.topic_retention < 2 * self.retention:
             raise ValueError(
                 f"{PREFIX}TOPIC_RETENTION must be at least twice {PREFIX}RETENTION, or `forever`: a replay takes its "
@@ -203,15 +244,38 @@ class Settings(BaseSettings):
                 f"{PREFIX}TRANSACTION_TIMEOUT must not be above {PREFIX}SESSION_TIMEOUT: a worker that lost its "
                 "partitions would hold its readers back"
             )
-        if self.security_protocol.startswith("SASL") and (
-            self.sasl_username is None or self.sasl_password is None
-        ):
+        if self.text_field == self.id_field:
+            raise ValueError(f"{PREFIX}TEXT_FIELD and {PREFIX}ID_FIELD are both {self.text_field!r}")
+        self._require_consistent_security()
+        return self
+
+    def _require_consistent_security(self) -> None:
+        protocol = f"{PREFIX}SECURITY_PROTOCOL={self.security_protocol}"
+        user = (self.sasl_username, self.sasl_password)
+        if self.uses_sasl and None in user:
+            raise ValueError(f"{protocol} needs {PREFIX}SASL_USERNAME and {PREFIX}SASL_PASSWORD")
+        if not self.uses_sasl and user != (None, None):
             raise ValueError(
-                f"{PREFIX}SECURITY_PROTOCOL={self.security_protocol} needs {PREFIX}SASL_USERNAME and _PASSWORD"
+                f"{protocol} would not use {PREFIX}SASL_USERNAME and {PREFIX}SASL_PASSWORD: choose SASL_SSL or "
+                "SASL_PLAINTEXT, or leave them out"
+            )
+        files = (self.tls_ca_file, self.tls_certificate_file, self.tls_key_file)
+        if not self.uses_tls and files != (None, None, None):
+            raise ValueError(
+                f"{protocol} would not use the files that {PREFIX}TLS_* name: choose SSL or SASL_SSL, or leave them out"
             )
         if (self.tls_certificate_file is None) != (self.tls_key_file is None):
             raise ValueError(f"{PREFIX}TLS_CERTIFICATE_FILE and {PREFIX}TLS_KEY_FILE go together")
-        return self
+
+    @property
+    def uses_sasl(self) -> bool:
+        """Whether the broker is shown a user and a password."""
+        return self.security_protocol.startswith("SASL_")
+
+    @property
+    def uses_tls(self) -> bool:
+        """Whether the connection is encrypted."""
+        return self.security_protocol.endswith("SSL")
 
     @property
     def rules(self) -> Rules:
@@ -259,12 +323,30 @@ def load(**overrides: Any) -> Settings:
     """The settings of the environment, with some of them set here.
 
     Raises:
-        SettingsError: a setting is malformed or contradicts another; the message names every one.
+        SettingsError: a setting is malformed, contradicts another, or is none; the message names every one.
     """
+    faults = list(_unknown())
     try:
-        return Settings(**overrides)
+        settings = Settings(**overrides)
     except ValidationError as error:
-        raise SettingsError("\n".join(_sentence(dict(item)) for item in error.errors())) from None
+        faults += [_sentence(dict(item)) for item in error.errors()]
+    if faults:
+        raise SettingsError("\n".join(faults))
+    return settings
+
+
+def _unknown() -> Iterator[str]:
+    """A sentence for each variable that looks like a setting and is none: one that is misspelt."""
+    known = {name.upper() for name in Settings.model_fields}
+    for name, value in sorted(os.environ.items()):
+        setting = name.upper().removeprefix(PREFIX)
+        if not name.upper().startswith(PREFIX) or setting in known:
+            continue
+        if _NOT_SETTINGS.fullmatch(setting) or _ADDRESS_OF_A_SERVICE.fullmatch(value):
+            continue
+        nearest = difflib.get_close_matches(setting, sorted(known), 1)
+        hint = f"did you mean {PREFIX}{nearest[0]}?" if nearest else "the README lists all there are"
+        yield f"{name}: there is no such setting; {hint}"
 
 
 def _sentence(item: dict[str, Any]) -> str:
