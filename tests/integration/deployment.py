@@ -1,0 +1,279 @@
+"""A deployment on a real Kafka: topics of its own, workers as processes, and a client that is not ours.
+
+Producing and consuming go through librdkafka, not aiokafka: what a user's client sees is what counts.
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+from confluent_kafka import TIMESTAMP_CREATE_TIME, Consumer, KafkaError, Message, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+
+SECONDS = 90
+"""How long anything may take before the test fails: a loaded machine is slow, a stalled worker never comes."""
+
+
+class Raw(NamedTuple):
+    """An event to produce. `time` is the record's timestamp in ms; None lets the client stamp it."""
+
+    value: bytes | None
+    time: int | None = None
+    key: bytes | None = None
+    headers: Sequence[tuple[str, bytes | None]] = ()
+    topic: str = ""
+    partition: int = 0
+
+
+def text(content: str, time: int | None = None, **fields: object) -> Raw:
+    return Raw(json.dumps({"text": content, **fields}).encode(), time)
+
+
+class Output(NamedTuple):
+    """An event that a consumer sees on one of the three topics."""
+
+    kind: str
+    partition: int
+    offset: int
+    time: int
+    key: bytes | None
+    value: bytes | None
+    headers: list[tuple[str, bytes | None]]
+
+    def header(self, name: str) -> str | None:
+        values = [value for key, value in self.headers if key == name]
+        return None if not values else (values[-1] or b"").decode()
+
+    @property
+    def source(self) -> tuple[str, int, int]:
+        topic, partition, offset = str(self.header("textsieve-source")).rsplit(":", 2)
+        return topic, int(partition), int(offset)
+
+    @property
+    def line(self) -> int:
+        """The offset of the raw event that this is the output of."""
+        return self.source[2]
+
+    @property
+    def verdict(self) -> dict[str, object]:
+        return dict(json.loads(str(self.header("textsieve-verdict"))))
+
+    @property
+    def reason(self) -> str | None:
+        return self.header("textsieve-reason")
+
+
+@dataclass
+class Worker:
+    """A worker process; its log is in a file."""
+
+    process: "subprocess.Popen[bytes]"
+    log: Path
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.wait()
+
+    def stop(self, signal_number: int = signal.SIGTERM) -> int:
+        """Ask it to stop; its exit code."""
+        self.process.send_signal(signal_number)
+        return self.process.wait(SECONDS)
+
+    def wait(self) -> int:
+        """Wait until it ends by itself; its exit code."""
+        return self.process.wait(SECONDS)
+
+    def said(self) -> str:
+        return self.log.read_text()
+
+    def until_said(self, words: str) -> None:
+        """Wait for words in its log; fails if it ends without them."""
+        until = time.monotonic() + SECONDS
+        while words not in self.said():
+            assert self.process.poll() is None, f"the worker ended without {words!r}:\n{self.said()[-3000:]}"
+            assert time.monotonic() < until, f"the worker never said {words!r}:\n{self.said()[-3000:]}"
+            time.sleep(0.02)  # polling a file, bounded above
+
+
+@dataclass
+class Deployment:
+    bootstrap: str
+    prefix: str
+    directory: Path
+    environment: dict[str, str] = field(default_factory=dict)
+    workers: list[Worker] = field(default_factory=list)
+
+    @property
+    def raw(self) -> str:
+        return f"{self.prefix}.raw"
+
+    def settings(self, **settings: object) -> dict[str, str]:
+        """The environment of a worker: names of settings in lower case, without the prefix."""
+        names = {
+            "broker": self.bootstrap,
+            "group": self.prefix,
+            "raw_topics": self.raw,
+            **{f"{kind}_topic": f"{self.prefix}.{kind}" for kind in KINDS},
+            "data_dir": self.directory / "data",
+            "topic_retention": "forever",
+            "batch_wait": "20ms",
+            **settings,
+        }
+        inherited = {name: value for name, value in os.environ.items() if not name.startswith("TEXTSIEVE_")}
+        return {**inherited, **{f"TEXTSIEVE_{name.upper()}": str(value) for name, value in names.items()}}
+
+    def start(
+        self, *command: str, environment: Mapping[str, str] | None = None, **settings: object
+    ) -> Worker:
+        """Start a worker, by default `textsieve worker`; it may not be ready yet."""
+        log = self.directory / f"worker-{len(self.workers)}.log"
+        with log.open("wb") as file:
+            process = subprocess.Popen(
+                command or (sys.executable, "-m", "stream", "worker"),
+                env=environment or self.settings(**settings),
+                stdout=file,
+                stderr=subprocess.STDOUT,
+                cwd=self.directory,
+            )
+        worker = Worker(process, log)
+        self.workers.append(worker)
+        return worker
+
+    def ready(self, **settings: object) -> Worker:
+        """Start a worker and wait until its first scope is open."""
+        worker = self.start(**settings)
+        worker.until_said("is open at offset")
+        return worker
+
+    def admin(self) -> AdminClient:
+        return AdminClient({"bootstrap.servers": self.bootstrap}, logger=None)
+
+    def create(self, name: str, partitions: int = 1, **config: object) -> None:
+        config = {"retention.ms": -1, **config}
+        new = NewTopic(name, partitions, 1, config={key: str(value) for key, value in config.items()})
+        self.admin().create_topics([new])[name].result(SECONDS)
+
+    def produce(self, events: Iterable[Raw], **options: object) -> None:
+        """Produce events to the raw topic (or the one they name), in order, and wait until they are there."""
+        producer = Producer({"bootstrap.servers": self.bootstrap, "linger.ms": 5, **options})
+        failed: list[object] = []
+
+        def delivered(error: KafkaError | None, _: Message) -> None:
+            if error is not None:
+                failed.append(error)
+
+        for event in events:
+            arguments = {} if event.time is None else {"timestamp": event.time}
+            while True:
+                try:
+                    producer.produce(
+                        event.topic or self.raw,
+                        event.value,
+                        event.key,
+                        event.partition,
+                        on_delivery=delivered,
+                        headers=list(event.headers),
+                        **arguments,
+                    )
+                    break
+                except BufferError:
+                    producer.poll(0.1)
+        assert producer.flush(SECONDS) == 0
+        assert not failed, failed
+
+    def read(self, topic: str, isolation: str = "read_committed") -> list[Message]:
+        """Everything that stands in a topic just now, partition by partition."""
+        with _consumer(self.bootstrap, isolation) as consumer:
+            partitions = list(consumer.list_topics(topic, timeout=SECONDS).topics[topic].partitions)
+            return [message for p in partitions for message in _read_partition(consumer, topic, p)]
+
+    def outputs(self) -> list[Output]:
+        """Everything that stands in the three output topics just now, as a consumer of committed events sees it."""
+        found = []
+        for kind in KINDS:
+            for message in self.read(f"{self.prefix}.{kind}"):
+                stamp, time_ms = message.timestamp()
+                assert stamp in (TIMESTAMP_CREATE_TIME, 0), "an output topic must keep the event's time"
+                found.append(
+                    Output(
+                        kind,
+                        message.partition(),
+                        message.offset(),
+                        time_ms,
+                        message.key(),
+                        message.value(),
+                        message.headers() or [],
+                    )
+                )
+        return found
+
+    def until_judged(self, count: int) -> list[Output]:
+        """Wait until that many events have left, then the law: each raw event left exactly once."""
+        outputs = self.outputs()
+        until = time.monotonic() + SECONDS
+        size = len(outputs)
+        while size < count:
+            ended = [worker for worker in self.workers if worker.process.poll() not in (None, 0, -signal.SIGKILL)]
+            assert not ended, f"a worker ended:\n{ended[0].said()[-3000:]}"
+            assert time.monotonic() < until, f"{size} of {count} events left; {self.workers[-1].said()[-3000:]}"
+            outputs = self.outputs()
+            if len(outputs) > size:
+                size, until = len(outputs), time.monotonic() + SECONDS
+        sources = sorted(output.source for output in outputs)
+        assert len(sources) == len(set(sources)), "an event left twice"
+        assert len(sources) == count
+        return sorted(outputs, key=lambda output: output.source)
+
+    def committed(self, topic: str = "", partition: int = 0) -> int:
+        """The group's committed offset; -1001 where it has none."""
+        with _consumer(self.bootstrap, "read_committed", self.prefix) as consumer:
+            return int(consumer.committed([TopicPartition(topic or self.raw, partition)], timeout=SECONDS)[0].offset)
+
+    def close(self) -> None:
+        for worker in self.workers:
+            if worker.process.poll() is None:
+                worker.kill()
+
+
+KINDS = ("unique", "duplicates", "rejected")
+
+
+@contextmanager
+def _consumer(bootstrap: str, isolation: str, group: str = "reader") -> Iterator[Consumer]:
+    consumer = Consumer(
+        {
+            "bootstrap.servers": bootstrap,
+            "group.id": group,
+            "isolation.level": isolation,
+            "enable.auto.commit": False,
+            "auto.offset.reset": "earliest",
+            "enable.partition.eof": True,
+        }
+    )
+    try:
+        yield consumer
+    finally:
+        consumer.close()
+
+
+def _read_partition(consumer: Consumer, topic: str, partition: int) -> list[Message]:
+    consumer.assign([TopicPartition(topic, partition, 0)])
+    messages = []
+    until = time.monotonic() + SECONDS
+    while time.monotonic() < until:
+        for message in consumer.consume(1000, timeout=0.1):
+            if message.error() is None:
+                messages.append(message)
+            elif message.error().code() == KafkaError._PARTITION_EOF:
+                return messages
+            else:
+                raise AssertionError(message.error())
+    raise AssertionError(f"{topic}:{partition} was not read to its end in {SECONDS} s")
