@@ -1,6 +1,6 @@
 """Texts a second on one core, from raw text to fingerprint, and what each step takes of it.
 
-Run: python bench/text.py [directory of the real texts]
+Run: python -P bench/text.py [directory of the real texts]
 """
 
 import json
