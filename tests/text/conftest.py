@@ -9,7 +9,6 @@ from hypothesis import settings
 
 from stream.text import Scheme, SchemeSpec
 
-
 # Whether an example takes 200 ms depends on what else the machine does.
 settings.register_profile("text", deadline=None)
 settings.load_profile("text")
