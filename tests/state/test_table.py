@@ -18,8 +18,9 @@ from state_model import (
 
 from state import merge
 from state.errors import ChangelogError, StateCorruptError, StateError, StateInUseError, StateMismatchError
+from state.original import encode
 from state.position import Position
-from state.postings import PREFIX, unpack
+from state.postings import PREFIX, append, unpack
 from state.store import Store
 from state.table import NONE_ALIVE, SegmentTable
 
@@ -426,7 +427,7 @@ def test_another_layout_is_indexed_anew_and_reports_progress(path):
     assert {key[1] for _, key in posting_lists(path)} == set(range(len(LAYOUTS[1].tables)))
 
 
-def test_a_change_of_layout_cut_short_is_repeated(path, tmp_path):
+def test_a_change_of_layout_cut_short_is_repeated(path):
     with open_table(path, LAYOUTS[0], window_span=100, merge_at=10) as table:
         fill(table, 250)
         finish_merging(table)
@@ -485,6 +486,40 @@ def test_a_state_whose_log_was_cut_is_behind_and_the_changelogs_tail_repairs_it(
             assert offsets(table) == list(range(40))
         shutil.rmtree(crashed)
     assert len(seen) > 1
+
+
+def test_what_a_lost_batch_left_in_a_window_is_not_answered(path):
+    # A family may have been written out before a power failure took the end of the log: the window then holds
+    # originals that, by its position, it has not been given yet.
+    with open_table(path, merge_at=5) as table:
+        fill(table, 10)
+        finish_merging(table)
+    window = "window-00000000000000000000"
+    with Store(path) as store:
+        batch = store.batch()
+        batch.put(window, b"e" + (10).to_bytes(4, "big"), encode(original(10, 10)))
+        for key, posting in store.scan(window, PREFIX, PREFIX + b"\xff" * 16, 100):
+            added = np.array([0], "<u8").tobytes(), np.array([10], "<u4").tobytes()
+            batch.put(window, key, append(posting, 10, *added))
+        store.write(batch)
+    with open_table(path, merge_at=5) as table:
+        assert offsets(table) == list(range(10))
+        assert [item.offset for item in table.contents()] == list(range(10))
+        fill(table, 10, first=10)
+        finish_merging(table)
+        assert offsets(table) == list(range(20))
+    assert all(unpack(value)[1].tolist() == list(range(20)) for value in posting_lists(path).values())
+
+
+def test_a_window_that_lost_its_end_is_not_taken_for_whole(path):
+    with open_table(path) as table:
+        fill(table, 10)
+    with Store(path) as store:
+        batch = store.batch()
+        batch.delete("window-00000000000000000000", b"e" + (9).to_bytes(4, "big"))
+        store.write(batch)
+    with pytest.raises(StateCorruptError, match="lost the original at offset 9"):
+        open_table(path)
 
 
 def test_a_closed_table_lets_go_of_its_directory_whatever_is_still_being_read(path):

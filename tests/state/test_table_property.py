@@ -9,7 +9,17 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
-from state_model import LAYOUTS, Model, content, fingerprints, finish_merging, near, open_table, record
+from state_model import (
+    CENTRES,
+    LAYOUTS,
+    Model,
+    content,
+    fingerprints,
+    finish_merging,
+    near,
+    open_table,
+    record,
+)
 
 from state import merge, segments
 from state.changelog import decode, encode
@@ -118,6 +128,14 @@ class TableMachine(RuleBasedStateMachine):
         horizons = sorted(self.time - back for back in backs)
         found = self.table.first_alive(np.array(horizons, np.int64)).tolist()
         assert found == self.model.first_alive(horizons)
+
+    @invariant()
+    def everything_near_is_found(self):
+        distance = self.table.layout.max_distance
+        boundaries = [self.model.boundary] * len(CENTRES)
+        assert near(self.table, CENTRES, distance, boundaries) == self.model.near(
+            CENTRES, distance, boundaries
+        )
 
     @invariant()
     def everything_alive_is_there(self):
