@@ -29,6 +29,9 @@ MAX_UNWRITABLE_BYTES: Final = 32 * 1024
 """Key and headers of an event that the broker refused go with its rejection only up to this size, half of the
 room that output topics have above raw ones; larger ones may be the very thing that was refused."""
 
+_LENGTHS: Final = 10
+"""What the two lengths of a header may take beside its name and value."""
+
 MAX_NESTING: Final = 256
 """Arrays and objects in one another, the outermost counted. Above some hundred it would depend on the version of
 Python, and on how deep in the program the decoder is called, whether it gives up; a verdict depends on neither."""
@@ -207,7 +210,7 @@ class Outbox:
 
     def _unwritable(self, event: RawEvent, ours: Headers) -> Output:
         # Whatever the broker refused (size, timestamp, headers) is left out of the event that says so.
-        headers = sum(len(name.encode()) + len(value or b"") for name, value in event.headers)
+        headers = sum(len(name.encode()) + len(value or b"") + _LENGTHS for name, value in event.headers)
         if len(event.key or b"") + headers > MAX_UNWRITABLE_BYTES:
             return Output(self._rejected, event.partition, None, None, None, ours)
         return Output(self._rejected, event.partition, None, event.key, None, (*event.headers, *ours))

@@ -1,0 +1,56 @@
+"""Rules as a value with an id."""
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import fields, replace
+
+import pytest
+
+from stream.rules import Rules
+
+CHANGED = {
+    "max_distance": 2,
+    "retention": 1,
+    "input_format": "plain",
+    "text_field": "body",
+    "id_field": "key",
+    "tombstones": "unique",
+    "max_text_chars": 10,
+}
+
+
+def test_every_rule_changes_the_id():
+    assert set(CHANGED) == {field.name for field in fields(Rules)}
+    ids = {replace(Rules(), **{name: value}).id for name, value in CHANGED.items()}
+    assert len(ids | {Rules().id}) == len(CHANGED) + 1
+
+
+def test_equal_rules_have_the_same_id_in_any_process():
+    code = "from stream.rules import Rules; print(Rules(retention=5, text_field='正文').id)"
+    answer = subprocess.run(
+        [sys.executable, "-c", code],
+        check=True,
+        capture_output=True,
+        env={**os.environ, "PYTHONHASHSEED": "7"},
+    )
+    assert answer.stdout.decode().strip() == Rules(retention=5, text_field="正文").id
+
+
+def test_the_id_of_the_default_rules_stands_in_every_output_and_must_not_change_by_accident():
+    assert Rules().id == "d1c2aa5671a03eea"
+
+
+def test_rules_can_be_read_back_from_their_canonical_json():
+    rules = Rules(retention=5, text_field='正"文\udc80', tombstones="unique")
+    document = json.loads(rules.canonical())
+    assert document.pop("v") == 1
+    assert Rules(**document) == rules
+    assert rules.canonical().isascii()
+
+
+@pytest.mark.parametrize("name", CHANGED)
+def test_rules_cannot_be_changed_once_made(name):
+    with pytest.raises(AttributeError):
+        setattr(Rules(), name, CHANGED[name])
