@@ -65,10 +65,11 @@ def worker(log_level: str) -> None:
 
 
 @main.command()
-@click.argument("input", type=click.Path(allow_dash=True, dir_okay=False))
+@click.argument("input")
 @click.option(
     "--output-dir",
-    type=click.Path(file_okay=False, path_type=Path),
+    type=click.Path(path_type=Path),
+    metavar="DIR",
     default=Path(),
     help="Where the results go; made if it is missing.  [default: the current directory]",
 )
@@ -93,7 +94,7 @@ def dedup(
     force: bool,
     as_json: bool,
 ) -> None:
-    r"""Judge the lines of a file, in their order, without Kafka.
+    """Judge the lines of a file, in their order, without Kafka.
 
     INPUT is a file or - for standard input. xz and gzip are read directly. The verdicts are those of the
     worker under the same settings (TEXTSIEVE_RETENTION, TEXTSIEVE_MAX_DISTANCE, ...); options come before
@@ -106,7 +107,8 @@ def dedup(
       rejected.jsonl    the lines that cannot be judged, untouched
       verdicts.jsonl    for each duplicate, what it is a duplicate of and why; for each
                         rejected line, the reason. `source` is file:0:<line, counted from 0>
-    They appear when the run is complete, all at once; a run that fails leaves nothing behind.
+    They appear when the run is complete; after a run that failed there are none, and no half ones. Results that
+    are there already are not replaced without --force.
 
     A line ends with a newline only. An empty line is an event too: as jsonl it is rejected (it is not JSON),
     as plain it is an empty text.
@@ -121,7 +123,7 @@ def dedup(
       zcat texts.txt.gz | textsieve dedup - --format plain --json
 
     Exit code 0 when all lines were judged, 1 after an error.
-    """
+    """  # noqa: D301 - click wants the character itself
     from stream.settings import load
     from stream.text import Scheme
     from stream.tools import dedup as tool
@@ -152,20 +154,56 @@ def dedup(
     if time_field is None:
         click.echo("Without --time-field all lines are of one time: nothing expires.", err=True)
     else:
-        for count, state in (
-            (report.missing_times, "no time"),
-            (report.unreadable_times, "a time that cannot be read"),
-        ):
+        counts = (("without", report.missing_times), ("with an unreadable", report.unreadable_times))
+        for what, count in counts:
             if count:
-                click.echo(
-                    f"{count} lines have {state} in the field {time_field!r}: they took the stream time.",
-                    err=True,
-                )
+                click.echo(f"Lines {what} {time_field!r}: {count}. They took the stream time.", err=True)
     if as_json:
         click.echo(json.dumps({**report.tally._asdict(), "seconds": seconds}))
     else:
         click.echo(f"{report.tally}")
         click.echo(f"{seconds} s; results in {output_dir.absolute()}")
+
+
+@main.command()
+@click.argument("a")
+@click.argument("b")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def compare(a: str, b: str, as_json: bool) -> None:
+    """Show how near two texts are, and the verdict on B when it comes right after A.
+
+    A and B are texts. @FILE is the content of a file (UTF-8); a text that begins with @ itself is written
+    with two: @@. Before a text that begins with - write --.
+
+    Everything is measured on the normalised texts: the words with their levels (1 common to 5 rare; stop words
+    do not count), both fingerprints and their Hamming distance, the cosine of words (level × occurrences) and
+    of characters, edit distance and edit similarity. What only one text has is marked [-in A-] and {+in B+}.
+    Similarities are in thousandths, rounded down. The settings are the worker's.
+
+    \b
+    Examples:
+      textsieve compare 你妈妈喊你回家吃饭哦 你妈妈叫你回家吃饭啦
+      textsieve compare @old.txt @new.txt --json
+
+    Exit code 0 whatever the verdict, 1 after an error.
+    """  # noqa: D301 - click wants the character itself
+    from stream.settings import load
+    from stream.text import Scheme
+    from stream.tools import compare as tool
+
+    settings = load()
+    comparison = tool.compare(
+        tool.read_text(a),
+        tool.read_text(b),
+        settings=settings,
+        scheme=Scheme.build(settings.scheme_spec),
+    )
+    if as_json:
+        click.echo(json.dumps(tool.as_json(comparison)))
+        return
+    from rich.console import Console
+
+    Console(highlight=False).print(tool.as_table(comparison))
 
 
 @contextmanager

@@ -5,14 +5,12 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from state.layout import Layout
-from state.table import SegmentTable
 from stream.events import RawEvent, decode, source, verdict_json
-from stream.judge import Judge
 from stream.rules import Rules
 from stream.settings import Settings
 from stream.text import Scheme
 from stream.tools.files import LineReader, results
+from stream.tools.offline import TOPIC, judging
 from stream.tools.tally import Tally
 from stream.tools.times import TimeField
 from stream.verdict import Duplicate, Input, Rejected, Text, Unique, Verdict
@@ -30,7 +28,6 @@ of a batch is compared with every other. The verdicts are the same."""
 BATCH_BYTES: Final = 8 * 1024 * 1024
 """A batch of long lines ends here, so that memory does not depend on the length of lines."""
 
-_TOPIC: Final = "file"
 _NO_TIME: Final = -1
 
 Progress = Callable[[int, int], None]
@@ -105,34 +102,20 @@ def judged(
     The offset of a line is its number from 0. `state` is the directory of the table, which is made.
     """
     rules = settings.rules
-    with SegmentTable.open(
-        state,
-        scheme=scheme.id,
-        layout=Layout.parse(settings.layout),
-        window_span=settings.window_span,
-        origin={"topic": _TOPIC},
-    ) as table:
-        judge = Judge(table, scheme, rules)
-        changelog = 1
-        table.apply([judge.start(0)], changelog)
+    with judging(state, settings, scheme) as judge_next:
         offset = 0
         for batch in _batches(lines, batch_size):
-            judgement = judge.judge(
-                [_input(offset + index, line, rules, times) for index, line in enumerate(batch)]
-            )
+            inputs = [_input(offset + index, line, rules, times) for index, line in enumerate(batch)]
+            yield list(zip(batch, judge_next(inputs), strict=True))
             offset += len(batch)
-            changelog += len(judgement.records)
-            table.apply(judgement.records, changelog)
-            table.merge_step()
-            yield list(zip(batch, judgement.verdicts, strict=True))
 
 
 def describe(verdict: Duplicate | Rejected) -> bytes:
     """The line of a verdict: a duplicate's verdict object, or the source, reason and error of a rejection."""
     if isinstance(verdict, Duplicate):
-        return verdict_json(verdict, _TOPIC, 0)
+        return verdict_json(verdict, TOPIC, 0)
     rejection = {
-        "source": source(_TOPIC, 0, verdict.offset),
+        "source": source(TOPIC, 0, verdict.offset),
         "reason": verdict.reason,
         "error": verdict.error,
     }
@@ -155,7 +138,7 @@ def _batches(lines: Iterable[bytes], batch_size: int) -> Iterator[list[bytes]]:
 def _input(offset: int, line: bytes, rules: Rules, times: TimeField | None) -> Input:
     # A line of a Windows file ends with \r\n; JSON takes the \r for white space.
     value = line.removesuffix(b"\r") if rules.input_format == "plain" else line
-    event = decode(RawEvent(_TOPIC, 0, offset, _NO_TIME, None, value, ()), rules)
+    event = decode(RawEvent(TOPIC, 0, offset, _NO_TIME, None, value, ()), rules)
     if times is None or not isinstance(event, Text):
         return event
     return event._replace(time=times.read(line))

@@ -8,7 +8,6 @@ import lzma
 import os
 import shutil
 import stat
-import sys
 import tempfile
 import zlib
 from collections.abc import Callable, Iterator, Sequence
@@ -86,9 +85,8 @@ class LineReader:
             raise self._error(error) from error
 
     def _open(self) -> BinaryIO:
-        if self.path == STANDARD_INPUT:
-            return open(sys.stdin.fileno(), "rb", closefd=False)
-        file = open(self.path, "rb")  # noqa: SIM115, PTH123 - the caller closes both
+        standard = self.path == STANDARD_INPUT
+        file = open(0 if standard else self.path, "rb", closefd=not standard)  # noqa: SIM115 - the caller closes
         status = os.fstat(file.fileno())
         self.size = status.st_size if stat.S_ISREG(status.st_mode) else None
         return file
