@@ -11,7 +11,10 @@ import pytest
 from stream.broker import ApacheKafka, apache_kafka_unavailable, kafka_version
 
 EXTERNAL = os.environ.get("TEXTSIEVE_TEST_BOOTSTRAP")
-NEEDS = {"kafka": {"kafka", "broker"}, "data": {"data_dir"}}  # marker: the fixtures that imply it
+NEEDS = {
+    "kafka": {"kafka", "broker", "java_and_maven"},
+    "data": {"data_dir"},
+}  # marker: the fixtures that imply it
 LOGS = pytest.StashKey[list[Path]]()
 
 
@@ -76,6 +79,13 @@ def broker(tmp_path: Path, pytestconfig: pytest.Config) -> Iterator[ApacheKafka]
 def topic_prefix() -> str:
     """The beginning of the topics, groups and transactional ids of this test, which no other one uses."""
     return f"t-{uuid.uuid4().hex[:12]}"
+
+
+@pytest.fixture(scope="session")
+def java_and_maven() -> None:
+    """Skips the test, with the reason, where Apache Kafka cannot run."""
+    if reason := apache_kafka_unavailable():
+        pytest.skip(reason)
 
 
 def _apache_kafka(directory: Path, config: pytest.Config) -> ApacheKafka:
