@@ -353,6 +353,7 @@ def _sentence(item: dict[str, Any]) -> str:
     message = str(item["msg"]).removeprefix("Value error, ")
     if not item["loc"]:
         return message
-    name = PREFIX + str(item["loc"][0]).upper()
-    shown = "" if "password" in name.lower() else f"={item['input']}"
-    return f"{name}{shown}: {message[0].lower()}{message[1:]}"
+    name = str(item["loc"][0])
+    # Neither a password is shown, nor what may be one under a misspelt name.
+    shown = f"={item['input']}" if name in Settings.model_fields and "password" not in name else ""
+    return f"{PREFIX}{name.upper()}{shown}: {message[0].lower()}{message[1:]}"
