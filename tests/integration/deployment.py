@@ -221,9 +221,13 @@ class Deployment:
         until = time.monotonic() + SECONDS
         size = len(outputs)
         while size < count:
-            ended = [worker for worker in self.workers if worker.process.poll() not in (None, 0, -signal.SIGKILL)]
+            ended = [
+                worker for worker in self.workers if worker.process.poll() not in (None, 0, -signal.SIGKILL)
+            ]
             assert not ended, f"a worker ended:\n{ended[0].said()[-3000:]}"
-            assert time.monotonic() < until, f"{size} of {count} events left; {self.workers[-1].said()[-3000:]}"
+            assert time.monotonic() < until, (
+                f"{size} of {count} events left; {self.workers[-1].said()[-3000:]}"
+            )
             outputs = self.outputs()
             if len(outputs) > size:
                 size, until = len(outputs), time.monotonic() + SECONDS
@@ -235,7 +239,9 @@ class Deployment:
     def committed(self, topic: str = "", partition: int = 0) -> int:
         """The group's committed offset; -1001 where it has none."""
         with _consumer(self.bootstrap, "read_committed", self.prefix) as consumer:
-            return int(consumer.committed([TopicPartition(topic or self.raw, partition)], timeout=SECONDS)[0].offset)
+            return int(
+                consumer.committed([TopicPartition(topic or self.raw, partition)], timeout=SECONDS)[0].offset
+            )
 
     def close(self) -> None:
         for worker in self.workers:

@@ -11,7 +11,12 @@ NOON = 1_500_000_000_000
 
 def test_of_two_equal_texts_in_one_batch_one_is_unique_and_the_other_names_it(deployment: Deployment) -> None:
     deployment.ready()
-    deployment.produce([text("今天天气真不错，我们去公园玩吧", NOON, id="a"), text("今天天气真不错，我们去公园玩吧", NOON, id="b")])
+    deployment.produce(
+        [
+            text("今天天气真不错，我们去公园玩吧", NOON, id="a"),
+            text("今天天气真不错，我们去公园玩吧", NOON, id="b"),
+        ]
+    )
     first, second = deployment.until_judged(2)
     assert (first.kind, second.kind) == ("unique", "duplicates")
     assert second.verdict == {
@@ -76,15 +81,24 @@ def test_three_partitions_on_two_workers_are_three_scopes(deployment: Deployment
     outputs = deployment.until_judged(2 * len(events))
     for partition in range(3):
         mine = [output for output in outputs if output.source[1] == partition]
-        assert [output.kind for output in mine[40:]] == ["duplicates"] * 40, "the second worker knows what the first judged"
+        assert [output.kind for output in mine[40:]] == ["duplicates"] * 40, (
+            "the second worker knows what the first judged"
+        )
         assert {output.partition for output in mine} == {partition}
-        assert all(output.verdict["source"] == f"{deployment.raw}:{partition}:{output.line}" for output in mine[40:])
+        assert all(
+            output.verdict["source"] == f"{deployment.raw}:{partition}:{output.line}" for output in mine[40:]
+        )
 
 
 def test_value_key_headers_and_timestamp_come_out_as_they_went_in(deployment: Deployment) -> None:
     deployment.ready()
     value = '{ "extra": [1, 2.50],\n "text" : "\\u4f60\\u597d，世界 &amp; 你" , "id": 1.10 }'.encode()
-    headers = [("trace", b"\x00\xff"), ("trace", b"second"), ("none", None), ("textsieve-source", b"not:ours:1")]
+    headers = [
+        ("trace", b"\x00\xff"),
+        ("trace", b"second"),
+        ("none", None),
+        ("textsieve-source", b"not:ours:1"),
+    ]
     event = Raw(value, NOON + 7, b"\xff\xfekey", headers)
     deployment.produce([event, event, Raw(b"no json", NOON + 9, None, headers)])
     for output, kind in zip(deployment.until_judged(3), ("unique", "duplicates", "rejected"), strict=True):
@@ -133,7 +147,9 @@ def test_traditional_script_folds_where_the_setting_says_so(deployment: Deployme
 def test_texts_without_han_characters_are_judged_too(deployment: Deployment) -> None:
     deployment.ready()
     same = "The quick brown fox jumps over the lazy dog near the river bank"
-    deployment.produce([text(same, NOON), text(same.upper(), NOON), text("Совсем другой текст о погоде", NOON)])
+    deployment.produce(
+        [text(same, NOON), text(same.upper(), NOON), text("Совсем другой текст о погоде", NOON)]
+    )
     outputs = deployment.until_judged(3)
     assert [output.kind for output in outputs] == ["unique", "duplicates", "unique"]
     assert outputs[2].header("textsieve-fingerprint") is not None
