@@ -107,6 +107,7 @@ def dedup(
       rejected.jsonl    the lines that cannot be judged, untouched
       verdicts.jsonl    for each duplicate, what it is a duplicate of and why; for each
                         rejected line, the reason. `source` is file:0:<line, counted from 0>
+
     They appear when the run is complete; after a run that failed there are none, and no half ones. Results that
     are there already are not replaced without --force.
 
