@@ -1,0 +1,43 @@
+# Everything runs in a virtual environment of its own: .venv, made when it is first needed.
+# PYTHON chooses the interpreter (3.11 to 3.13), EXTRAS what is installed beside the core.
+
+PYTHON ?= python3
+VENV ?= .venv
+BIN = $(VENV)/bin
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint format bench kafka clean
+
+help:  ## Say what there is to make.
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/make \1\t\2/' | expand -t 14
+
+$(VENV)/.installed: pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' \
+		|| { echo "textsieve needs Python 3.11, 3.12 or 3.13; choose one: make PYTHON=python3.12 ..."; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test]'
+	@touch $@
+
+demo: $(VENV)/.installed  ## Judge 35,000 real reviews on an embedded broker and show some duplicates.
+	$(BIN)/textsieve demo
+
+test: $(VENV)/.installed  ## Run all tests; those that need Kafka start one (Java 17 and Maven).
+	$(BIN)/python -m pytest
+
+lint: $(VENV)/.installed  ## Check style and types.
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+
+format: $(VENV)/.installed  ## Bring the code into its style.
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+bench: $(VENV)/.installed  ## Measure text and state on this machine.
+	$(BIN)/python -P bench/text.py && $(BIN)/python -P bench/state.py
+
+kafka: $(VENV)/.installed  ## Run an Apache Kafka for development until Ctrl-C.
+	$(BIN)/python -m stream.broker
+
+clean:  ## Remove what the other targets have made.
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis
