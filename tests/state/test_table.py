@@ -423,8 +423,14 @@ def test_another_layout_is_indexed_anew_and_reports_progress(path):
         assert all(window.unmerged <= 20 for window in table.windows())
     assert steps[-1] == ("index", 250, 250)
     assert [done for _, done, _ in steps] == sorted(done for _, done, _ in steps)
-    # Nothing of the old layout is left.
-    assert {key[1] for _, key in posting_lists(path)} == set(range(len(LAYOUTS[1].tables)))
+    # Nothing of the old layout is left: as if there had been no other.
+    made_so = path.with_name("made-so")
+    with open_table(path, LAYOUTS[1], merge_at=10) as table:
+        finish_merging(table)
+    with open_table(made_so, LAYOUTS[1], window_span=100, merge_at=10) as table:
+        fill(table, 250)
+        finish_merging(table)
+    assert {key for _, key in posting_lists(path)} == {key for _, key in posting_lists(made_so)}
 
 
 def test_a_change_of_layout_cut_short_is_repeated(path):
@@ -479,11 +485,14 @@ def test_a_state_whose_log_was_cut_is_behind_and_the_changelogs_tail_repairs_it(
         with open_table(crashed, window_span=16, merge_at=6) as table:
             begin = table.position.changelog if table.position else 0
             seen.add(begin)
+            # Behind, but whole: the originals below the position, and no others.
+            assert [item.offset for item in table.contents()] == list(range(2 * begin))
             table.apply(records[begin:], 20)
             assert list(table.contents()) == expected
             assert offsets(table) == list(range(40))
             finish_merging(table)
             assert offsets(table) == list(range(40))
+            assert sum(window.originals for window in table.windows()) == 40
         shutil.rmtree(crashed)
     assert len(seen) > 1
 

@@ -131,10 +131,14 @@ class TableMachine(RuleBasedStateMachine):
 
     @invariant()
     def everything_near_is_found(self):
+        queries = [
+            *CENTRES,
+            *(item.fingerprint for item in self.model.alive() if item.fingerprint is not None),
+        ]
         distance = self.table.layout.max_distance
-        boundaries = [self.model.boundary] * len(CENTRES)
-        assert near(self.table, CENTRES, distance, boundaries) == self.model.near(
-            CENTRES, distance, boundaries
+        boundaries = [self.model.boundary] * len(queries)
+        assert near(self.table, queries, distance, boundaries) == self.model.near(
+            queries, distance, boundaries
         )
 
     @invariant()
@@ -157,7 +161,7 @@ class TableMachine(RuleBasedStateMachine):
 
 TestTable = TableMachine.TestCase
 TestTable.settings = settings(
-    max_examples=60,
+    max_examples=40,
     stateful_step_count=25,
     deadline=None,
     derandomize=True,
