@@ -34,6 +34,9 @@ T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
+MOST_ATTEMPTS: Final = 10
+"""How often a batch is tried while the broker answers: then it is not the broker, and trying on would be a stall
+that nobody sees. A broker that is away is waited for without end."""
 BACKOFF_SECONDS: Final = (0.1, 0.5, 1.0, 2.0, 5.0)
 """The waits between attempts at one batch; the last one repeats for as long as the broker is away."""
 
@@ -314,6 +317,8 @@ class Scope:
         while True:
             batch = await self._run(prepare, refused)
             end = batch.records[-1].next
+            if attempt:
+                await asyncio.sleep(_backoff(attempt))
             try:
                 changelog = await self._transact(batch, end)
             except RefusedError as error:
@@ -323,9 +328,14 @@ class Scope:
             else:
                 await self._run(_apply, self._opened(), batch.records, changelog)
                 return
-            if await self._was_committed(begin, end, attempt):
+            if await self._was_committed(begin, end):
                 return
             attempt += 1
+            if attempt == MOST_ATTEMPTS:
+                raise ScopeError(
+                    f"Scope {self.name}: the batch at offset {begin} failed {attempt} times, although the broker "
+                    "answers; the log above says how. Nothing of it was committed."
+                )
 
     async def _find_refused(self, batch: _Batch, suspects: Sequence[int]) -> dict[int, Input]:
         refused: dict[int, Input] = {}
@@ -342,8 +352,9 @@ class Scope:
                 refused[offset] = unwritable(offset, cause)
         return refused
 
-    async def _was_committed(self, begin: int, end: int, attempt: int) -> bool:
+    async def _was_committed(self, begin: int, end: int) -> bool:
         """After a failure: whether the batch was committed all the same. Waits for a broker that is away."""
+        attempt = 1
         while True:
             if self._closing:
                 raise ScopeClosedError(
@@ -356,7 +367,7 @@ class Scope:
                 log.warning(
                     "Scope %s: the broker cannot be asked what became of its batch: %r", self.name, error
                 )
-            await asyncio.sleep(BACKOFF_SECONDS[min(attempt, len(BACKOFF_SECONDS) - 1)])
+            await asyncio.sleep(_backoff(attempt))
             attempt += 1
         self._continuous = True
         if self.position.next == begin:
@@ -429,6 +440,10 @@ class Scope:
         if self._judge is None:
             raise ScopeError(f"Scope {self.name} is not open")
         return self._judge
+
+
+def _backoff(attempt: int) -> float:
+    return BACKOFF_SECONDS[min(attempt, len(BACKOFF_SECONDS)) - 1]
 
 
 def _raw_event(record: "ConsumerRecord[bytes, bytes]") -> RawEvent:

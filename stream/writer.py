@@ -7,7 +7,8 @@ transactional id fences the old and finishes its transaction.
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, Final
 
 from aiokafka import AIOKafkaProducer, TopicPartition
@@ -15,6 +16,7 @@ from aiokafka.errors import (
     InvalidTimestampError,
     KafkaError,
     MessageSizeTooLargeError,
+    ProducerFenced,
     RecordListTooLargeError,
 )
 
@@ -28,9 +30,8 @@ log = logging.getLogger(__name__)
 REFUSALS: Final = (MessageSizeTooLargeError, InvalidTimestampError, RecordListTooLargeError)
 """What a broker answers when it will never take a record, however often it is sent."""
 
-IN_DOUBT: Final = (KafkaError, TimeoutError, OSError, AssertionError)
-"""What leaves the fate of a transaction open. aiokafka raises AssertionError where a producer that was fenced is
-asked for another transition (0.14, aiokafka/producer/transaction_manager.py)."""
+IN_DOUBT: Final = (KafkaError, TimeoutError, OSError)
+"""What leaves the fate of a transaction open."""
 
 BATCH_BYTES: Final = 256 * 1024
 """aiokafka keeps one batch in flight for each partition: at its default of 16 KiB a transaction of 500 texts
@@ -40,6 +41,11 @@ REQUEST_BYTES: Final = 64 * 1024 * 1024
 for the raw topic must fit; one that the broker refuses is rejected as unwritable."""
 STOP_SECONDS: Final = 5.0
 """How long a producer in doubt is given to say goodbye. It is replaced in any case."""
+
+
+_NULL: Final = object()
+"""Stands for a null value until it is serialised: aiokafka 0.14 asserts that key and value are not both None
+(aiokafka/producer/producer.py, `send`), but a tombstone without a key is an event that Kafka takes."""
 
 
 class RefusedError(Exception):
@@ -82,6 +88,7 @@ class Writer:
             compression_type=None if settings.compression == "none" else settings.compression,
             max_batch_size=BATCH_BYTES,
             max_request_size=REQUEST_BYTES,
+            value_serializer=_serialize,
         )
         async with asyncio.timeout(self._deadline):
             await self._producer.start()
@@ -95,12 +102,13 @@ class Writer:
 
         Raises:
             RefusedError: the broker will never take some of the outputs; nothing was committed.
-            KafkaError, TimeoutError, OSError, AssertionError: whether it was committed is not known.
+            KafkaError, TimeoutError, OSError: whether it was committed is not known.
         """
         producer = self._started()
         offsets: list[int] = []
         async with asyncio.timeout(self._deadline):
-            await producer.begin_transaction()
+            with _broken_as_fenced():
+                await producer.begin_transaction()
             sent = [await self._send(producer, output) for output in (*outputs, *state)]
             # A record that fails does not fail aiokafka's transaction: its commit would succeed without it.
             answers = await asyncio.gather(*sent, return_exceptions=True)
@@ -113,8 +121,9 @@ class Writer:
                 if isinstance(answer, BaseException):
                     raise answer
                 offsets.append(answer.offset)
-            await producer.send_offsets_to_transaction({raw: end}, self._settings.group)
-            await producer.commit_transaction()
+            with _broken_as_fenced():
+                await producer.send_offsets_to_transaction({raw: end}, self._settings.group)
+                await producer.commit_transaction()
         return offsets[len(outputs) :]
 
     async def refusal(self, output: Output) -> str | None:
@@ -137,7 +146,7 @@ class Writer:
         try:
             sent: asyncio.Future[Any] = await producer.send(
                 output.topic,
-                output.value,
+                _NULL if output.value is None else output.value,
                 key=output.key,
                 partition=output.partition,
                 timestamp_ms=output.timestamp,
@@ -158,10 +167,23 @@ class Writer:
         try:
             async with asyncio.timeout(STOP_SECONDS):
                 await producer.stop()
-        except IN_DOUBT as error:
+        except (*IN_DOUBT, AssertionError) as error:
             log.warning("The producer %s did not stop in order: %r", self._transactional_id, error)
 
     def _started(self) -> AIOKafkaProducer:
         if self._producer is None:
             raise ScopeError(f"The producer {self._transactional_id} was not started")
         return self._producer
+
+
+def _serialize(value: object) -> object:
+    return None if value is _NULL else value
+
+
+@contextmanager
+def _broken_as_fenced() -> Iterator[None]:
+    """A producer that has failed for good asserts instead of raising (aiokafka 0.14, transaction_manager.py)."""
+    try:
+        yield
+    except AssertionError as error:
+        raise ProducerFenced from error
