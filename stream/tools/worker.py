@@ -1,17 +1,12 @@
 """`textsieve worker`: run the application until it is told to stop."""
 
 import logging
-from typing import Final
 
 import faust
 
 from stream.app import create_app
+from stream.errors import BrokerError
 from stream.settings import Settings
-
-LogLevel = str
-
-STOPPED: Final = 0
-FAILED: Final = 1
 
 
 def run(settings: Settings, log_level: str = "info") -> BaseException | None:
@@ -28,5 +23,7 @@ def run(settings: Settings, log_level: str = "info") -> BaseException | None:
         worker.execute_from_commandline()
     except SystemExit as stop:
         if stop.code and app.failure is None:
-            app.failure = app.crash_reason or RuntimeError("Faust stopped the worker; its log says why")
+            app.failure = app.crash_reason or BrokerError(
+                "The worker could not be started; the log above says why"
+            )
     return app.failure

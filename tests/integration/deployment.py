@@ -15,7 +15,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from confluent_kafka import TIMESTAMP_CREATE_TIME, Consumer, KafkaError, Message, Producer, TopicPartition
+from confluent_kafka import (
+    TIMESTAMP_CREATE_TIME,
+    Consumer,
+    ConsumerGroupTopicPartitions,
+    KafkaError,
+    Message,
+    Producer,
+    TopicPartition,
+)
 from confluent_kafka.admin import AdminClient, NewTopic
 
 SECONDS = 90
@@ -159,7 +167,8 @@ class Deployment:
     def create(self, name: str, partitions: int = 1, **config: object) -> None:
         config = {"retention.ms": -1, **config}
         new = NewTopic(name, partitions, 1, config={key: str(value) for key, value in config.items()})
-        self.admin().create_topics([new])[name].result(SECONDS)
+        admin = self.admin()
+        admin.create_topics([new])[name].result(SECONDS)
 
     def produce(self, events: Iterable[Raw], **options: object) -> None:
         """Produce events to the raw topic (or the one they name), in order, and wait until they are there."""
@@ -242,6 +251,12 @@ class Deployment:
             return int(
                 consumer.committed([TopicPartition(topic or self.raw, partition)], timeout=SECONDS)[0].offset
             )
+
+    def move_offset(self, offset: int) -> None:
+        """What `kafka-consumer-groups.sh --reset-offsets --to-offset` does; the group must be empty."""
+        request = [ConsumerGroupTopicPartitions(self.prefix, [TopicPartition(self.raw, 0, offset)])]
+        admin = self.admin()
+        admin.alter_consumer_group_offsets(request)[self.prefix].result(SECONDS)
 
     def close(self) -> None:
         for worker in self.workers:
