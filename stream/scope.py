@@ -82,6 +82,7 @@ class Scope:
         self._judge: Judge | None = None
         self._continuous = False
         self._closing = False
+        self._closed = False
 
     @property
     def directory(self) -> Path:
@@ -415,9 +416,11 @@ class Scope:
         """Finish the batch in flight, then let go of the producer and the state. May be called twice."""
         self._closing = True
         async with self._lock:
-            await self._writer.stop()
-            await self._run(self._close_table)
-        self._thread.shutdown(wait=False)
+            if not self._closed:
+                await self._writer.stop()
+                await self._run(self._close_table)
+                self._thread.shutdown(wait=False)
+                self._closed = True
 
     def _close_table(self) -> None:
         table, self._table = self._table, None
