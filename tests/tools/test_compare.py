@@ -69,6 +69,13 @@ def test_the_cosine_of_characters_is_the_published_one(pair):
     assert as_json(pair("我是一个帅哥", "帅哥是我"))["cosine_characters"] == 0.816
 
 
+def test_cosines_count_every_occurrence_and_that_of_words_its_level_too(pair):
+    # 回家 9, 罗 6, 妈妈 3, 吃饭 3 in both; 喊 3 in one, 叫 2 in the other: 135 / √(144 · 139).
+    assert as_json(pair(CALLED, SHOUTED))["cosine_words"] == 0.954
+    # (2 · 1 + 1 · 1) / √(5 · 2)
+    assert as_json(pair("aab", "ab"))["cosine_characters"] == 0.948
+
+
 def test_texts_that_differ_only_in_what_normalisation_folds_are_exact_duplicates(pair):
     result = as_json(pair("Ｈello &amp; 你好", "hello & 你好"))
     assert result["verdict"]["reason"] == "exact"

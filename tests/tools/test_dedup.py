@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -95,6 +96,14 @@ def test_of_two_equal_texts_one_is_unique_and_the_other_a_duplicate_that_names_i
     }
 
 
+@pytest.mark.parametrize("batch_size", [1, 2, 1000])
+def test_a_source_is_the_number_of_the_line_however_lines_are_batched(bench: Bench, batch_size: int):
+    content = jsonl({"text": "一"}, {"text": "二"}, {"text": "二"}, {"text": "三"}, {"text": "一"})
+    bench.run(content, batch_size=batch_size)
+    pairs = [(verdict["source"], verdict["duplicate_of"]["source"]) for verdict in bench.verdicts()]
+    assert pairs == [("file:0:2", "file:0:1"), ("file:0:4", "file:0:0")]
+
+
 def test_a_text_that_comes_back_after_the_retention_is_unique_again(bench: Bench):
     content = jsonl(
         {"text": "转发微博", "time": 0},
@@ -169,6 +178,14 @@ def test_what_is_no_time_from_1970_to_9999_is_unreadable(bench: Bench, written: 
 
 def test_a_number_of_more_digits_than_an_integer_may_have_is_only_an_unreadable_time(bench: Bench):
     assert bench.run(b'{"text":"a","time":%s}' % (b"9" * 5000), time_field="time").unreadable_times == 1
+
+
+def test_a_time_without_an_offset_is_utc_wherever_the_machine_is(monkeypatch: pytest.MonkeyPatch):
+    with monkeypatch.context() as elsewhere:
+        elsewhere.setenv("TZ", "Asia/Shanghai")
+        time.tzset()
+        assert parse_time("2010-12-02 14:31:19") == 1_291_300_279_000
+    time.tzset()
 
 
 def test_a_time_before_1970_is_no_time():
@@ -252,8 +269,8 @@ def test_compressed_files_are_read_as_what_they_hold(tmp_path: Path, name: str, 
     (tmp_path / name).write_bytes(content)
     reader = LineReader(str(tmp_path / name))
     assert list(reader) == CONTENT.split(b"\n")[:-1]
-    assert reader.position == reader.size == len(content)
     assert list(reader) == CONTENT.split(b"\n")[:-1], "it can be read again"
+    assert reader.position == reader.size == len(content)
 
 
 def flipped(content: bytes, index: int) -> bytes:
