@@ -423,14 +423,18 @@ def test_another_layout_is_indexed_anew_and_reports_progress(path):
         assert all(window.unmerged <= 20 for window in table.windows())
     assert steps[-1] == ("index", 250, 250)
     assert [done for _, done, _ in steps] == sorted(done for _, done, _ in steps)
-    # Nothing of the old layout is left: as if there had been no other.
-    made_so = path.with_name("made-so")
-    with open_table(path, LAYOUTS[1], merge_at=10) as table:
-        finish_merging(table)
-    with open_table(made_so, LAYOUTS[1], window_span=100, merge_at=10) as table:
-        fill(table, 250)
-        finish_merging(table)
-    assert {key for _, key in posting_lists(path)} == {key for _, key in posting_lists(made_so)}
+
+
+def test_nothing_of_the_old_layout_is_left_behind(path, tmp_path):
+    # Scattered fingerprints, so that the layouts have few keys in common.
+    items = [original(i, i, i * 0x9E3779B97F4A7C15 % 2**64) for i in range(100)]
+    everything = record(items, 0, 100, 100)
+    for directory, layouts in ((path, LAYOUTS[:2]), (tmp_path / "made-so", LAYOUTS[1:2])):
+        for layout in layouts:
+            with open_table(directory, layout, window_span=30, merge_at=5) as table:
+                table.apply([everything], 1)
+                finish_merging(table)
+    assert posting_lists(path) == posting_lists(tmp_path / "made-so")
 
 
 def test_a_change_of_layout_cut_short_is_repeated(path):
@@ -468,25 +472,31 @@ def test_a_checkpoint_is_a_state_of_its_own(path, tmp_path):
 
 def test_a_state_whose_log_was_cut_is_behind_and_the_changelogs_tail_repairs_it(path, tmp_path):
     records = [record([original(i, i), original(i + 1, i)], i, i + 2, i) for i in range(0, 40, 2)]
+    written = []
     with open_table(path, window_span=16, merge_at=6) as table:
-        table.apply(records, 20)
-        finish_merging(table)
+        for number, item in enumerate(records):
+            table.apply([item], number + 1)
+            table.merge_step()
+            log = max(path.glob("*.log"))
+            written.append((log.name, log.stat().st_size))
         expected = list(table.contents())
         # As a power failure leaves it: without a close, and without the end of the log.
         shutil.copytree(path, tmp_path / "whole")
-    log = max((tmp_path / "whole").glob("*.log"))
-    size = log.stat().st_size
+    sizes = [size for name, size in written if name == log.name]
+    assert len(sizes) > 10
     seen = set()
-    for cut in range(0, size, max(size // 25, 1)):
-        crashed = tmp_path / f"cut-{cut}"
+    # Within the last writes: at the end of each, just before it, and further before it.
+    for size in [size - less for size in sizes[-6:] for less in (0, 1, 30, 200)]:
+        crashed = tmp_path / "crashed"
         shutil.copytree(tmp_path / "whole", crashed)
         with (crashed / log.name).open("r+b") as file:
-            file.truncate(size - cut)
+            file.truncate(size)
         with open_table(crashed, window_span=16, merge_at=6) as table:
             begin = table.position.changelog if table.position else 0
             seen.add(begin)
             # Behind, but whole: the originals below the position, and no others.
             assert [item.offset for item in table.contents()] == list(range(2 * begin))
+            assert offsets(table) == list(range(2 * begin))
             table.apply(records[begin:], 20)
             assert list(table.contents()) == expected
             assert offsets(table) == list(range(40))
@@ -494,7 +504,7 @@ def test_a_state_whose_log_was_cut_is_behind_and_the_changelogs_tail_repairs_it(
             assert offsets(table) == list(range(40))
             assert sum(window.originals for window in table.windows()) == 40
         shutil.rmtree(crashed)
-    assert len(seen) > 1
+    assert len(seen) > 3
 
 
 def test_what_a_lost_batch_left_in_a_window_is_not_answered(path):
