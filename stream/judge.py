@@ -173,7 +173,7 @@ class _Clock:
             np.maximum(np.fromiter(own, np.int64, len(inputs)), position.time)
         )
         self.horizons = self.times - retention
-        self.alive: NDArray[np.int64] = np.maximum(table.first_alive(self.horizons), position.boundary)
+        self.alive: NDArray[np.int64] = table.first_alive(self.horizons)
 
     def boundary(self, index: int, originals: Sequence[Original]) -> int:
         """The first offset alive after the event at `index`; no original below it is ever compared again."""

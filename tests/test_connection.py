@@ -2,6 +2,8 @@
 
 import inspect
 import ssl
+import subprocess
+import sys
 
 import faust
 import pytest
@@ -151,6 +153,22 @@ def test_an_encrypted_key_without_its_password_is_refused_and_nobody_is_asked(se
         tls_context(settings)
     assert str(key) in str(refused.value)
     assert "zebra" not in str(refused.value)
+
+
+def test_openssl_never_asks_for_the_password_of_a_key(files):
+    key = files["tls_key_file"].with_name("e.pem")
+    code = f"""
+from stream.connection import tls_context
+from stream.settings import Settings
+tls_context(Settings(security_protocol="SSL", tls_certificate_file={str(files["tls_certificate_file"])!r},
+                     tls_key_file={str(key)!r}))
+"""
+    # In a session without a terminal OpenSSL would read the answer from here.
+    asked = subprocess.run(
+        [sys.executable, "-c", code], input="sesame\n", text=True, capture_output=True, start_new_session=True
+    )
+    assert "SettingsError" in asked.stderr
+    assert "pass phrase" not in asked.stderr + asked.stdout
 
 
 @pytest.mark.parametrize("client", [tls_context, aiokafka_options, faust_credentials])

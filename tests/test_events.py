@@ -204,7 +204,9 @@ def test_an_error_says_at_which_byte_or_character():
 def nested(depth, bracket=b"["):
     """A document whose brackets lie `depth` deep."""
     opened, closed = (b"[", b"]") if bracket == b"[" else (b'{"a":', b"}")
-    return b'{"text": "a", "x": ' + opened * (depth - 1) + b"1" + closed * (depth - 1) + b"}"
+    return (
+        b'{"side": [{}, []], "text": "a", "x": ' + opened * (depth - 1) + b"1" + closed * (depth - 1) + b"}"
+    )
 
 
 @pytest.mark.parametrize("bracket", [b"[", b"{"])

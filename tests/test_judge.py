@@ -220,11 +220,11 @@ def test_a_text_is_unique_again_when_the_retention_has_passed(judge, age, alive,
     assert summary(verdicts) == [None, ("exact", 0) if alive else None]
 
 
-@pytest.mark.parametrize("together", [True, False])
-def test_a_near_text_is_unique_again_when_the_retention_has_passed(judge, variants, together):
+@pytest.mark.parametrize("cut", [1, 2, 3])
+def test_a_near_text_is_unique_again_when_the_retention_has_passed(judge, variants, cut):
     first, second = arrangement(variants, (0, 1, 1, 3))
     events = [text(0, first, HOUR), text(1, second, 48 * HOUR), text(2, second, 49 * HOUR)]
-    verdicts = judge(*events) if together else [judge(event)[0] for event in events]
+    verdicts = judge(*events[:cut]) + (judge(*events[cut:]) if events[cut:] else [])
     assert summary(verdicts) == [None, ("near", 0), None]
 
 
@@ -244,6 +244,8 @@ def test_a_batch_that_spans_more_than_the_retention_lets_its_own_texts_expire(ju
         text(6, OTHER, 400 * HOUR),
     )
     assert summary(verdicts) == [("exact", 0), None, None, None, None, ("exact", 5)]
+    # The text that was a duplicate first, and so needed no fingerprint, has one where it is an original.
+    assert verdicts[3].fingerprint == verdicts[0].fingerprint is not None
 
 
 def test_a_backlog_of_old_events_is_deduplicated_like_any_other(judge):
@@ -390,6 +392,15 @@ def test_each_of_several_records_says_where_time_and_boundary_stand_at_its_end(t
     assert [record.time for record in records] == [(record.next - 1) * HOUR for record in records]
     # At the event n those of the 48 hours up to it are alive: from n - 47 on.
     assert [record.boundary for record in records] == [record.next - 1 - 47 for record in records]
+
+
+def test_the_boundary_of_a_record_never_lies_past_its_end(table, scheme, monkeypatch):
+    table.apply([Judge(table, scheme, RULES).start(0)], 1)
+    # Room for one original a record.
+    monkeypatch.setattr("stream.judge.MAX_RECORD_BYTES", 150)
+    events = [text(0, OTHER), Passed(1, 500 * HOUR), text(9, WARNING, 500 * HOUR)]
+    records = Judge(table, scheme, RULES).judge(events).records
+    assert [(record.next, record.boundary) for record in records] == [(2, 2), (10, 9)]
 
 
 def test_a_batch_after_which_nothing_is_alive_moves_the_boundary_past_it(judge, table):
