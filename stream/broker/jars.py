@@ -27,7 +27,7 @@ def pom() -> Path:
 
 @functools.cache
 def kafka_version() -> str:
-    """The version of Apache Kafka in the POM, such as `4.3.1`."""
+    """The version of Apache Kafka in the POM, such as `4.2.0`."""
     found = re.search(r"<kafka\.version>([^<]+)</kafka\.version>", pom().read_text())
     if found is None:
         raise BrokerError(f"{pom()} names no kafka.version. Install textsieve again.")
