@@ -25,7 +25,7 @@ from state.position import Position, follow
 from state.postings import PREFIX
 from state.search import Queries
 from state.store import DEFAULT_FAMILY, Store
-from state.windows import Extent, Window, WindowStatus, divide, extents
+from state.windows import WINDOW_FLOOR, Extent, Window, WindowStatus, divide, extents
 
 __all__ = ["NONE_ALIVE", "Matches", "Position", "SegmentTable", "WindowStatus"]
 
@@ -73,7 +73,13 @@ class SegmentTable:
     """
 
     def __init__(
-        self, store: Store, description: Description, layout: Layout, window_span: int, merge_at: int
+        self,
+        store: Store,
+        description: Description,
+        layout: Layout,
+        window_span: int,
+        window_floor: int,
+        merge_at: int,
     ) -> None:
         self.path = store.path
         self.scheme = description.scheme
@@ -82,6 +88,7 @@ class SegmentTable:
         self.position: Position | None = None
         self._store = store
         self._span = window_span
+        self._floor = window_floor
         self._merge_at = merge_at
         self._windows: list[Window] = []
         self._merge: Merge | None = None
@@ -96,6 +103,7 @@ class SegmentTable:
         layout: Layout,
         window_span: int,
         origin: Mapping[str, str],
+        window_floor: int = WINDOW_FLOOR,
         merge_at: int = MERGE_AT,
         progress: Progress | None = None,
     ) -> Self:
@@ -108,6 +116,7 @@ class SegmentTable:
             scheme: The id of everything that shapes what is stored.
             layout: How fingerprints are cut.
             window_span: How long a new window is, in milliseconds of stream time.
+            window_floor: How many originals a window takes at least, even if that takes longer.
             origin: Where the originals come from, such as cluster, topic and partition.
             merge_at: How many originals of a window are indexed in memory before they are merged.
             progress: Called while originals are indexed.
@@ -118,13 +127,15 @@ class SegmentTable:
             StateCorruptError: It cannot be read.
             StateError: The directory cannot be used.
         """
-        if window_span < 1 or merge_at < 1:
+        if min(window_span, window_floor, merge_at) < 1:
             raise ValueError(
-                f"A window span and a merge size are at least 1, not {window_span} and {merge_at}."
+                f"A window's span and floor and a merge size are at least 1, not {window_span}, {window_floor} and "
+                f"{merge_at}."
             )
         store = Store(path)
         try:
-            table = cls(store, Description(scheme, dict(origin), str(layout)), layout, window_span, merge_at)
+            description = Description(scheme, dict(origin), str(layout))
+            table = cls(store, description, layout, window_span, window_floor, merge_at)
             table._load(progress or (lambda *_: None))
         except BaseException:
             store.close()
@@ -246,9 +257,11 @@ class SegmentTable:
             return
         # Records that are applied again must not set it back.
         position = position._replace(changelog=max(changelog, before.changelog if before else 0))
+        # What has expired within its own batch is never compared: it need not be written.
+        originals = [original for original in originals if original.offset >= position.boundary]
         windows = {window.extent.first: window for window in self._windows}
         newest = self._windows[-1].extent if self._windows else None
-        divided = divide(newest, originals, self._span)
+        divided = divide(newest, originals, self._span, self._floor)
         batch = self._store.batch()
         for extent, added in divided:
             window = windows.get(extent.first)

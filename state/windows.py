@@ -29,6 +29,14 @@ from state.store import DEFAULT_FAMILY, Batch, Store
 MAX_LOCAL_IDS = 1 << 32
 """A window covers fewer offsets than this."""
 
+WINDOW_FLOOR = 65_536
+"""A window takes at least this many originals before another one follows it, however long that takes.
+
+A column family costs tens of milliseconds to make and to drop and a log file of its own: where years of old
+texts are judged in minutes, or few texts come in a day, windows by time alone would be most of the work. So
+many originals take about 15 MB, and what has expired among them is left out by the boundary all the same.
+"""
+
 _ENTRY = b"e"
 _CONTENT = b"c"
 _META = b"window:"
@@ -116,7 +124,7 @@ def extents(store: Store) -> list[Extent]:
 
 
 def divide(
-    newest: Extent | None, originals: Iterable[Original], span: int
+    newest: Extent | None, originals: Iterable[Original], span: int, floor: int
 ) -> list[tuple[Extent, list[Original]]]:
     """Which windows new originals go to.
 
@@ -124,6 +132,7 @@ def divide(
         newest: The window that was written last.
         originals: In the order of their offsets.
         span: How long a window is, in milliseconds of stream time.
+        floor: How many originals a window takes at least, even if that takes longer.
 
     Returns:
         Each window that takes some: its extent with them, and which they are; oldest first.
@@ -134,7 +143,7 @@ def divide(
     for item in originals:
         if (
             extent is None
-            or item.time >= extent.first_time + span
+            or (item.time >= extent.first_time + span and extent.size + len(added) >= floor)
             or item.offset - extent.first >= MAX_LOCAL_IDS
         ):
             extent = Extent(item.offset, item.time, item.offset, item.time, 0, 0)

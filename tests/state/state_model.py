@@ -63,7 +63,7 @@ def open_table(
     path: Path, layout: Layout = LAYOUTS[0], *, window_span: int = 100, merge_at: int = 6, **kwargs
 ) -> SegmentTable:
     """A table with small windows and merges."""
-    settings = {"scheme": "scheme", "origin": ORIGIN} | kwargs
+    settings = {"scheme": "scheme", "origin": ORIGIN, "window_floor": 1} | kwargs
     return SegmentTable.open(path, layout=layout, window_span=window_span, merge_at=merge_at, **settings)
 
 

@@ -10,33 +10,38 @@ def ranges(divided):
 
 
 def test_originals_of_one_span_go_to_one_window():
-    divided = divide(None, [original(3, 10), original(5, 50), original(9, 109)], span=100)
+    divided = divide(None, [original(3, 10), original(5, 50), original(9, 109)], span=100, floor=1)
     assert divided[0][0] == Extent(first=3, first_time=10, last=9, last_time=109, size=3, merged=0)
     assert len(divided) == 1
 
 
 def test_a_window_ends_a_span_after_its_first_original():
-    divided = divide(None, [original(3, 10), original(5, 109), original(6, 110), original(7, 300)], span=100)
+    divided = divide(None, [original(3, 10), original(5, 109), original(6, 110), original(7, 300)], span=100, floor=1)
     assert ranges(divided) == [(3, 5, 2), (6, 6, 1), (7, 7, 1)]
     assert [[item.offset for item in added] for _, added in divided] == [[3, 5], [6], [7]]
 
 
+def test_a_window_of_few_originals_goes_on_past_its_span():
+    originals = [original(3, 10), original(5, 500), original(6, 900), original(7, 901), original(8, 1001)]
+    assert ranges(divide(None, originals, span=100, floor=3)) == [(3, 6, 3), (7, 8, 2)]
+
+
 def test_the_newest_window_goes_on_and_keeps_what_is_merged():
     newest = Extent(first=0, first_time=0, last=4, last_time=40, size=5, merged=3)
-    divided = divide(newest, [original(5, 99), original(6, 100)], span=100)
+    divided = divide(newest, [original(5, 99), original(6, 100)], span=100, floor=1)
     assert divided[0][0] == Extent(first=0, first_time=0, last=5, last_time=99, size=6, merged=3)
     assert ranges(divided) == [(0, 5, 6), (6, 6, 1)]
 
 
 def test_the_newest_window_is_left_alone_where_nothing_goes_into_it():
     newest = Extent(first=0, first_time=0, last=4, last_time=40, size=5, merged=3)
-    assert ranges(divide(newest, [original(9, 100)], span=100)) == [(9, 9, 1)]
-    assert divide(newest, [], span=100) == []
+    assert ranges(divide(newest, [original(9, 100)], span=100, floor=1)) == [(9, 9, 1)]
+    assert divide(newest, [], span=100, floor=1) == []
 
 
 def test_a_window_ends_where_local_ids_do():
     divided = divide(
-        None, [original(7, 0), original(6 + MAX_LOCAL_IDS, 1), original(7 + MAX_LOCAL_IDS, 2)], 100
+        None, [original(7, 0), original(6 + MAX_LOCAL_IDS, 1), original(7 + MAX_LOCAL_IDS, 2)], 100, 1
     )
     assert ranges(divided) == [(7, 6 + MAX_LOCAL_IDS, 2), (7 + MAX_LOCAL_IDS, 7 + MAX_LOCAL_IDS, 1)]
 
