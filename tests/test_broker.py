@@ -156,7 +156,7 @@ def test_a_taken_port_is_an_error_and_not_a_broker_of_somebody_else(java_and_mav
         (port,) = free_ports(1)
         other.bind(("127.0.0.1", port))
         other.listen()
-        with pytest.raises(BrokerError, match=str(port)):
+        with pytest.raises(BrokerError, match=rf"{port} ended while it started"):
             ApacheKafka(tmp_path, port=port).start()
 
 
