@@ -73,6 +73,14 @@ class Application(faust.App):
         except Exception as error:
             self.failure = error
             raise
+        log.info(
+            "Group %s at %s judges %s under scheme %s and rules %s",
+            self._settings.group,
+            self._settings.broker,
+            ", ".join(self._settings.raw_topics),
+            self._scheme.id,
+            self._settings.rules.id,
+        )
 
     def make_scope(self, topic: str, partition: int) -> Scope:
         """The scope of a partition that was assigned; not open yet."""

@@ -16,9 +16,10 @@ def run(settings: Settings, log_level: str = "info") -> BaseException | None:
     """
     app = create_app(settings)
     worker = faust.Worker(app, loglevel=log_level, quiet=True)
-    # Faust says each of these at every rebalance and shutdown; what matters of them, the scopes say.
-    for name in ("aiokafka", "faust.transport", "faust.app", "mode"):
-        logging.getLogger(name).setLevel(logging.WARNING)
+    if log_level == "info":
+        # Every service below says when it starts and stops; what matters of it, the application and its scopes say.
+        for name in ("aiokafka", "faust", "mode"):
+            logging.getLogger(name).setLevel(logging.WARNING)
     try:
         worker.execute_from_commandline()
     except SystemExit as stop:
