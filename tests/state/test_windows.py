@@ -16,7 +16,9 @@ def test_originals_of_one_span_go_to_one_window():
 
 
 def test_a_window_ends_a_span_after_its_first_original():
-    divided = divide(None, [original(3, 10), original(5, 109), original(6, 110), original(7, 300)], span=100, floor=1)
+    divided = divide(
+        None, [original(3, 10), original(5, 109), original(6, 110), original(7, 300)], span=100, floor=1
+    )
     assert ranges(divided) == [(3, 5, 2), (6, 6, 1), (7, 7, 1)]
     assert [[item.offset for item in added] for _, added in divided] == [[3, 5], [6], [7]]
 
