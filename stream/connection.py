@@ -59,6 +59,8 @@ def confluent_options(settings: Settings) -> dict[str, Any]:
         "bootstrap.servers": settings.broker,
         "security.protocol": settings.security_protocol,
         "socket.timeout.ms": settings.deadline,
+        # What it would print of passing trouble, our own errors say in sentences.
+        "log_level": 2,
     }
     files = {
         "ssl.ca.location": settings.tls_ca_file,

@@ -69,7 +69,12 @@ class Settings(BaseSettings):
     """What a worker does. Read it with `load()`, which turns a mistake into a sentence that names the setting."""
 
     model_config = SettingsConfigDict(
-        env_prefix=PREFIX, frozen=True, env_ignore_empty=True, extra="forbid", hide_input_in_errors=True
+        use_attribute_docstrings=True,
+        env_prefix=PREFIX,
+        frozen=True,
+        env_ignore_empty=True,
+        extra="forbid",
+        hide_input_in_errors=True,
     )
 
     # Kafka

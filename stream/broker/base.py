@@ -110,7 +110,17 @@ class Broker(ABC):
             BrokerError: it has ended, though nobody here stopped it.
         """
         if self._process is not None:
-            raise self._failure(f"ended by itself with exit code {self._process.wait()}")
+            self._process.wait()
+            self.check()
+
+    def check(self) -> None:
+        """Make sure that a broker which was started and not stopped still runs.
+
+        Raises:
+            BrokerError: it has ended, though nobody here stopped it.
+        """
+        if self._process is not None and self._process.exit_code is not None:
+            raise self._failure(f"ended by itself with exit code {self._process.exit_code}")
 
     def __enter__(self) -> Self:
         self.start()

@@ -2,7 +2,7 @@
 
 import signal
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 STOP_SECONDS = 30.0
@@ -25,25 +25,39 @@ class ChildProcess:
         command: the program and its arguments.
         directory: its working directory.
         log: the file to which its standard output and standard error are appended.
+        environment: its environment; this process's where absent.
     """
 
-    def __init__(self, command: Sequence[str], *, directory: Path, log: Path) -> None:
+    def __init__(
+        self,
+        command: Sequence[str],
+        *,
+        directory: Path,
+        log: Path,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
         with log.open("ab") as out:
             self._server = subprocess.Popen(  # noqa: S603 - our own command line, no shell
                 command,
                 cwd=directory,
+                env=environment,
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
             )
-        self._watchdog = subprocess.Popen(  # noqa: S603
-            ["/bin/sh", "-c", _WATCHDOG, str(self._server.pid)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-        )
+        try:
+            self._watchdog = subprocess.Popen(  # noqa: S603
+                ["/bin/sh", "-c", _WATCHDOG, str(self._server.pid)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,
+            )
+        except BaseException:  # a Ctrl-C just here, too
+            self._server.kill()
+            self._server.wait()
+            raise
 
     @property
     def pid(self) -> int:
