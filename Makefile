@@ -33,8 +33,8 @@ format: $(VENV)/.installed  ## Bring the code into its style.
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 
-bench: $(VENV)/.installed  ## Measure text and state on this machine.
-	$(BIN)/python -P bench/text.py && $(BIN)/python -P bench/state.py
+bench: $(VENV)/.installed  ## Measure text, state and disk on this machine (needs the real texts).
+	$(BIN)/python -P bench/text.py && $(BIN)/python -P bench/state.py && $(BIN)/python -P bench/disk.py
 
 kafka: $(VENV)/.installed  ## Run an Apache Kafka for development until Ctrl-C.
 	$(BIN)/python -m stream.broker

@@ -4,12 +4,11 @@ Half of the fingerprints are drawn at random, half lie within a few bits of one 
 one text do. Originals are applied in records of a batch each, as after a transaction, with a slice of merging
 between two; lookups are measured when everything is in place, in batches and singly.
 
-    python bench/state.py --texts 1000000 --windows 4
+    python -P bench/state.py --texts 1000000 --windows 4
 """
 
 import argparse
 import shutil
-import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,8 +16,6 @@ from time import perf_counter
 
 import numpy as np
 from numpy.typing import NDArray
-
-sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from state.changelog import Record, decode, encode
 from state.layout import Layout
