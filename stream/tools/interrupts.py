@@ -29,7 +29,10 @@ def interruptible() -> Iterator[None]:
     Only for the main thread.
     """
 
+    received: list[int] = []
+
     def interrupt(number: int, _: FrameType | None) -> NoReturn:
+        received.append(number)
         for ending in ENDING:
             signal.signal(ending, signal.SIG_IGN)
         raise Interrupted(number)
@@ -37,6 +40,11 @@ def interruptible() -> Iterator[None]:
     before = {ending: signal.signal(ending, interrupt) for ending in ENDING}
     try:
         yield
+    except Exception as error:
+        # confluent-kafka 2.16 makes a TypeError of what a handler raises while it reads its configuration.
+        if received:
+            raise Interrupted(received[0]) from error
+        raise
     finally:
         for ending, handler in before.items():
             signal.signal(ending, handler)
