@@ -28,7 +28,6 @@ def interruptible() -> Iterator[None]:
 
     Only for the main thread.
     """
-
     received: list[int] = []
 
     def interrupt(number: int, _: FrameType | None) -> NoReturn:
