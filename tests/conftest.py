@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
-from stream.broker import ApacheKafka, apache_kafka_unavailable, kafka_version
+from stream.broker import ApacheKafka, Noida, apache_kafka_unavailable, kafka_version, noida_binary
 
 EXTERNAL = os.environ.get("TEXTSIEVE_TEST_BOOTSTRAP")
 NEEDS = {
@@ -16,6 +17,10 @@ NEEDS = {
     "data": {"data_dir"},
 }  # marker: the fixtures that imply it
 LOGS = pytest.StashKey[list[Path]]()
+
+# How long an example takes says nothing on a shared machine.
+settings.register_profile("textsieve", deadline=None)
+settings.load_profile("textsieve")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -26,7 +31,8 @@ def pytest_report_header() -> str:
     if EXTERNAL:
         return f"kafka: the broker on {EXTERNAL} (TEXTSIEVE_TEST_BOOTSTRAP)"
     if reason := apache_kafka_unavailable():
-        return f"kafka: none, so what needs one is skipped. {reason}"
+        rest = "the rest runs on noida-db" if noida_binary() else "so is the rest, for want of noida-db"
+        return f"kafka: none, so what needs Apache Kafka is skipped, and {rest}. {reason}"
     return f"kafka: Apache Kafka {kafka_version()}, started by the session when a test asks for it"
 
 
@@ -65,6 +71,18 @@ def kafka(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config)
     with _apache_kafka(tmp_path_factory.mktemp("kafka"), pytestconfig) as broker:
         yield broker.bootstrap
     _keep_only_the_log(broker)
+
+
+@pytest.fixture(scope="session")
+def some_kafka(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """As `kafka`; where Apache Kafka cannot run, the address of a noida-db."""
+    if EXTERNAL or apache_kafka_unavailable() is None:
+        yield request.getfixturevalue("kafka")
+        return
+    if noida_binary() is None:
+        pytest.skip(f"{apache_kafka_unavailable()} And noida-db is not installed for this platform.")
+    with Noida(tmp_path_factory.mktemp("noida")) as broker:
+        yield broker.bootstrap
 
 
 @pytest.fixture

@@ -296,7 +296,7 @@ def mutated_json(draw):
     return value
 
 
-@settings(max_examples=300, deadline=None, derandomize=True)
+@settings(max_examples=300, derandomize=True)
 @given(value=st.binary() | mutated_json(), rules=st.sampled_from([JSON, PLAIN]), timestamp=st.integers(-5, 5))
 def test_whatever_the_bytes_there_is_an_answer_that_can_be_written(value, rules, timestamp):
     answer = decode(raw(value, timestamp=timestamp), rules)
@@ -309,7 +309,7 @@ def test_whatever_the_bytes_there_is_an_answer_that_can_be_written(value, rules,
         assert not answer.id or isinstance(json.loads(answer.id), str | int | float)
 
 
-@settings(max_examples=100, deadline=None, derandomize=True)
+@settings(max_examples=100, derandomize=True)
 @given(others=st.dictionaries(STRINGS, JSON_VALUES, max_size=3), text=STRINGS, id=STRINGS | st.integers())
 def test_any_document_with_a_text_is_read_back(others, text, id):
     answer = read_document({**others, "text": text, "id": id})
@@ -380,7 +380,7 @@ def test_what_is_not_defined_in_a_verdict_is_null():
 IDS = st.none() | st.text(st.characters(codec=None, exclude_categories=()), max_size=60) | st.integers()
 
 
-@settings(max_examples=200, deadline=None, derandomize=True)
+@settings(max_examples=200, derandomize=True)
 @given(
     ids=st.tuples(IDS, IDS),
     similarity=st.integers(0, 1000),

@@ -1,4 +1,4 @@
-"""Each test has a deployment of its own on the Kafka that all share."""
+"""Each test has a deployment of its own on the broker that all share."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,7 +8,7 @@ from deployment import Deployment
 
 
 @pytest.fixture
-def deployment(kafka: str, topic_prefix: str, tmp_path: Path) -> Iterator[Deployment]:
-    deployment = Deployment(kafka, topic_prefix, tmp_path)
+def deployment(some_kafka: str, topic_prefix: str, tmp_path: Path) -> Iterator[Deployment]:
+    deployment = Deployment(some_kafka, topic_prefix, tmp_path)
     yield deployment
     deployment.close()

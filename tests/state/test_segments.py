@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from state_model import LAYOUTS, fingerprints
 
@@ -43,7 +43,6 @@ def expected(stored, queries, distance):
     batches=st.lists(st.lists(fingerprints, max_size=30), max_size=6),
     queries=st.lists(fingerprints, min_size=1, max_size=5),
 )
-@settings(deadline=None)
 def test_an_index_finds_what_a_search_of_everything_finds(layout, batches, queries):
     index, stored = Segments(layout), []
     for batch in batches:

@@ -5,13 +5,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import settings
 
 from stream.text import Scheme, SchemeSpec
-
-# Whether an example takes 200 ms depends on what else the machine does.
-settings.register_profile("text", deadline=None)
-settings.load_profile("text")
 
 
 @pytest.fixture(scope="session")
