@@ -8,9 +8,10 @@ from typing import Final
 import mode
 from aiokafka import TopicPartition
 
-from stream.errors import ScopeClosedError
+from stream.errors import BrokerError, ScopeClosedError
 from stream.events import RawEvent
 from stream.scope import Scope
+from stream.writer import IN_DOUBT
 
 log = logging.getLogger(__name__)
 
@@ -79,12 +80,11 @@ class Scopes(mode.Service):
         await asyncio.gather(*(self._process(*item) for item in events.items()))
 
     async def _process(self, partition: TopicPartition, events: Sequence[RawEvent]) -> None:
-        scope = self._scopes.get(partition)
-        if scope is None:
+        if partition not in self._scopes:
             return
-        opening = self._openings[partition]
-        await asyncio.wait([opening])
-        if opening.cancelled() or opening.exception() is not None:
+        await asyncio.wait([self._openings[partition]])
+        scope = self._opened(partition)
+        if scope is None:
             return
         self._active.add(partition)
         try:
@@ -97,9 +97,26 @@ class Scopes(mode.Service):
         idle = self._scopes.keys() - self._active
         self._active.clear()
         for partition in idle:
-            opening = self._openings[partition]
-            if opening.done() and not opening.cancelled() and opening.exception() is None:
-                await self._scopes[partition].settle()
+            scope = self._opened(partition)
+            if scope is not None:
+                await self._settle_one(scope)
+
+    def _opened(self, partition: TopicPartition) -> Scope | None:
+        opening = self._openings.get(partition)
+        if opening is None or not opening.done() or opening.cancelled() or opening.exception() is not None:
+            return None
+        return self._scopes[partition]
+
+    async def _settle_one(self, scope: Scope) -> None:
+        try:
+            await scope.settle()
+        except ScopeClosedError as error:
+            log.info("%s", error)
+        except (*IN_DOUBT, BrokerError) as error:
+            # It is idle, and asked again before long.
+            log.warning("Scope %s: the broker does not say where its log ends: %r", scope.name, error)
+        except Exception as error:
+            self._on_error(error)
 
     async def on_stop(self) -> None:
         """Close every scope; the worker stops."""

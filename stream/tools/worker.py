@@ -5,8 +5,15 @@ import logging
 import faust
 
 from stream.app import create_app
-from stream.errors import BrokerError
+from stream.errors import BrokerError, TextsieveError
 from stream.settings import Settings
+
+
+class _Foreseen(logging.Filter):
+    """Leaves out the tracebacks of our own errors: the command ends with their sentence."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        return record.exc_info is None or not isinstance(record.exc_info[1], TextsieveError)
 
 
 def run(settings: Settings, log_level: str = "info") -> BaseException | None:
@@ -20,6 +27,8 @@ def run(settings: Settings, log_level: str = "info") -> BaseException | None:
         # Every service below says when it starts and stops; what matters of it, the application and its scopes say.
         for name in ("aiokafka", "faust", "mode"):
             logging.getLogger(name).setLevel(logging.WARNING)
+    for name in ("mode.worker", "faust.worker", "stream.app", "stream.scopes"):
+        logging.getLogger(name).addFilter(_Foreseen())
     try:
         worker.execute_from_commandline()
     except SystemExit as stop:

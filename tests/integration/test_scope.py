@@ -205,6 +205,23 @@ async def test_events_that_lie_before_the_first_delivery_are_judged_all_the_same
     assert len(bench.kinds()) == 20
 
 
+async def test_old_deliveries_before_new_ones_neither_lose_nor_double_an_event(bench: Bench) -> None:
+    # As after a rebalance: what was buffered before it comes first, then all from the committed offset on.
+    scope = await bench.scope()
+    events = bench.produced(*bodies(20))
+    assert await scope.process([*events[15:18], *events[:12]]) == 18
+    assert await scope.process([*events[12:20]]) == 2
+    assert len(bench.kinds()) == 20
+
+
+async def test_after_a_redelivery_a_gap_is_looked_into(bench: Bench) -> None:
+    scope = await bench.scope()
+    events = bench.produced(*bodies(20))
+    assert await scope.process(events[:8]) == 8
+    assert await scope.process([*events[2:5], *events[14:]]) == 12
+    assert len(bench.kinds()) == 20
+
+
 async def test_an_idle_scope_moves_its_position_over_markers_but_never_over_events(bench: Bench) -> None:
     scope = await bench.scope()
     producer = AIOKafkaProducer(
