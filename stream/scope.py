@@ -22,6 +22,7 @@ from stream.errors import BrokerError, ScopeClosedError, ScopeError
 from stream.events import Outbox, Output, RawEvent, unwritable
 from stream.events import decode as decode_event
 from stream.judge import Judge
+from stream.positions import Place, agree
 from stream.reader import Reader, open_reader
 from stream.settings import Settings
 from stream.text import Scheme
@@ -158,10 +159,20 @@ class Scope:
             committed = await reader.committed(self._raw)
             begin, end = await reader.bounds(self._raw)
             await self._catch_up(reader)
-            start = self._compare(committed, begin, end)
         self._continuous = False
-        if start is not None:
-            await self._commit_start(start)
+        place = Place(
+            scope=self.name,
+            group=self._settings.group,
+            broker=self._settings.broker,
+            changelog=self._changelog.topic,
+            topic_id=self._topic_id,
+            position=self._opened().position,
+            committed=committed,
+            begin=begin,
+            end=end,
+        )
+        if not agree(place):
+            await self._commit_start(begin if self._settings.start_at == "earliest" else end)
 
     async def _catch_up(self, reader: Reader) -> None:
         table = self._opened()
@@ -201,49 +212,6 @@ class Scope:
                 log.info(
                     "Scope %s: read its changelog to offset %d of %d", self.name, records[-1].offset, end
                 )
-
-    def _compare(self, committed: int | None, begin: int, end: int) -> int | None:
-        """The offset to start at where neither the state nor the group has a position yet."""
-        position = self._opened().position
-        where = f"Scope {self.name}, group {self._settings.group}"
-        reset = (
-            f"kafka-consumer-groups.sh --bootstrap-server {self._settings.broker} --group {self._settings.group} "
-            f"--topic {self.name} --reset-offsets --execute --to-offset"
-        )
-        if position is None:
-            if committed is None:
-                return begin if self._settings.start_at == "earliest" else end
-            raise ScopeError(
-                f"{where}: the group has committed offset {committed}, but {self._changelog.topic} holds no record, "
-                f"so the originals before {committed} are lost. Restore the changelog, or choose another "
-                "TEXTSIEVE_GROUP to begin anew."
-            )
-        if position.topic_id != self._topic_id:
-            raise ScopeError(
-                f"{where}: the state is of topic id {position.topic_id}, the broker's {self._raw.topic} has id "
-                f"{self._topic_id}: the topic was deleted and made again. Choose another TEXTSIEVE_GROUP for it."
-            )
-        if committed is None:
-            raise ScopeError(
-                f"{where}: the state ends at offset {position.next}, the group has no committed offset any more (they "
-                f"expire after an idle week). Put it back: {reset} {position.next}"
-            )
-        if committed != position.next:
-            raise ScopeError(
-                f"{where}: the state ends at offset {position.next}, the group's committed offset is {committed}: "
-                f"somebody moved it. Events would be lost or judged twice. Put it back: {reset} {position.next}"
-            )
-        if begin > committed:
-            raise ScopeError(
-                f"{where}: the broker has deleted offsets {committed} to {begin - 1} of {self._raw.topic} before they "
-                f"were judged. To go on without them, choose another TEXTSIEVE_GROUP; raise retention.ms first."
-            )
-        if end < committed:
-            raise ScopeError(
-                f"{where}: the committed offset {committed} is beyond the end of {self._raw.topic} ({end}). The topic "
-                "was cut or restored from an older copy. Choose another TEXTSIEVE_GROUP for it."
-            )
-        return None
 
     async def _commit_start(self, offset: int) -> None:
         # From here on the position is ours: the consumer's auto.offset.reset never decides again.
