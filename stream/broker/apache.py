@@ -71,7 +71,7 @@ class ApacheKafka(Broker):
     def _format(self) -> None:
         arguments = ["format", "--cluster-id", _cluster_id(), "--config", "server.properties"]
         with self.log.open("ab") as out:
-            done = subprocess.run(  # noqa: S603
+            done = subprocess.run(  # noqa: S603 - our own command line, no shell
                 self._java("kafka.tools.StorageTool", *arguments),
                 cwd=self.directory,
                 stdin=subprocess.DEVNULL,

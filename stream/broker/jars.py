@@ -75,7 +75,7 @@ def apache_kafka_unavailable() -> str | None:
 @functools.cache
 def _java_version(program: str) -> int | None:
     try:
-        shown = subprocess.run([program, "-version"], capture_output=True, text=True, check=True)  # noqa: S603
+        shown = subprocess.run([program, "-version"], capture_output=True, text=True, check=True)  # noqa: S603 - no shell
     except (OSError, subprocess.CalledProcessError):  # macOS has a `java` that only says where to get one
         return None
     found = re.search(r'version "(\d+)', shown.stderr)
@@ -117,7 +117,7 @@ def _fetch(directory: Path, progress: Progress) -> None:
     last: deque[str] = deque(maxlen=LOG_LINES)
     jars = 0
     try:
-        maven = subprocess.Popen(  # noqa: S603
+        maven = subprocess.Popen(  # noqa: S603 - our own command line, no shell
             command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
         )
     except OSError as error:

@@ -112,7 +112,7 @@ _INVISIBLE = re.compile(
 def _script_folder() -> Callable[[str], str]:
     try:
         # Only a policy that folds scripts needs the package.
-        from opencc import OpenCC  # noqa: PLC0415
+        from opencc import OpenCC  # noqa: PLC0415 - an extra that few install
     except ImportError as error:
         raise SettingsError(
             "Folding traditional to simplified characters needs the package opencc. "

@@ -146,7 +146,7 @@ class Scheme:
     @property
     def description(self) -> dict[str, Any]:
         """Everything that the id stands for, as JSON can hold it; files by the hash of their content."""
-        return json.loads(json.dumps(self._description))  # type: ignore[no-any-return]
+        return json.loads(json.dumps(self._description))  # type: ignore[no-any-return] # a copy of what is typed
 
     def normalize(self, text: str) -> str:
         """Return the form in which a text is compared and fingerprinted. Any `str` is accepted."""
