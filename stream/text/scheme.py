@@ -11,7 +11,9 @@ from array import array
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate, chain
 from pathlib import Path
+from threading import Lock
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -91,6 +93,7 @@ class Scheme:
         self._normalization = normalization
         self._segment = segmenter.segment
         self._vocabulary = _Vocabulary(levels, stop_words)
+        self._vocabulary_lock = Lock()
         self._description = description
         canonical = json.dumps(description, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
         self._id = _digest(canonical)[:16]
@@ -157,15 +160,16 @@ class Scheme:
         return self._segment(normalized)
 
     def fingerprint(self, normalized: Sequence[str]) -> Fingerprints:
-        """Return the fingerprints of normalised texts. What is in a batch together has no influence."""
-        words: list[int] = []
-        bounds = [0]
-        index = self._vocabulary.__getitem__
-        for text in normalized:
-            words += map(index, self._segment(text))
-            bounds.append(len(words))
-        hashes, levels = self._vocabulary.columns(np.array(words, np.int64))
-        self._vocabulary.shrink()
+        """Return the fingerprints of normalised texts. What is in a batch together has no influence.
+
+        May be called from several threads: a worker has one for each of its scopes.
+        """
+        segmented = list(map(self._segment, normalized))
+        bounds = [0, *accumulate(map(len, segmented))]
+        with self._vocabulary_lock:
+            rows = map(self._vocabulary.__getitem__, chain.from_iterable(segmented))
+            hashes, levels = self._vocabulary.columns(np.fromiter(rows, np.int64, bounds[-1]))
+            self._vocabulary.shrink()
         sizes = np.diff(bounds)
         owners = np.repeat(np.arange(len(sizes)), sizes)
         only_stop_words = np.bincount(owners, weights=levels, minlength=len(sizes)) == 0

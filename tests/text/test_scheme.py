@@ -2,6 +2,8 @@ import hashlib
 import json
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import numpy as np
 import pytest
@@ -169,3 +171,22 @@ def test_fingerprints_are_columns(scheme):
     assert found.values.dtype == np.uint64
     assert found.present.tolist() == [True, False]
     assert found.values[1] == 0
+
+
+def test_threads_that_share_a_scheme_get_the_fingerprints_of_one_alone():
+    """A worker judges its scopes in a thread each, with one scheme."""
+    texts = [[f"w{thread}x{number} 第{number}句" for number in range(3000)] for thread in range(4)]
+
+    def fingerprints(scheme, part):
+        batches = (scheme.fingerprint(part[at : at + 50]) for at in range(0, len(part), 50))
+        return [fingerprint for batch in batches for fingerprint in batch]
+
+    alone, shared = Scheme.build(SchemeSpec()), Scheme.build(SchemeSpec())
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(4) as threads:
+            found = list(threads.map(partial(fingerprints, shared), texts))
+    finally:
+        sys.setswitchinterval(before)
+    assert found == [fingerprints(alone, part) for part in texts]
