@@ -11,7 +11,6 @@ from array import array
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import accumulate, chain
 from pathlib import Path
 from threading import Lock
 from typing import Any, NamedTuple, Self
@@ -164,11 +163,15 @@ class Scheme:
 
         May be called from several threads: a worker has one for each of its scopes.
         """
-        segmented = list(map(self._segment, normalized))
-        bounds = [0, *accumulate(map(len, segmented))]
+        words: list[int] = []
+        bounds = [0]
+        index = self._vocabulary.__getitem__
+        # Segmenters hold the interpreter's lock all the while, so that nothing is lost by holding this one too.
         with self._vocabulary_lock:
-            rows = map(self._vocabulary.__getitem__, chain.from_iterable(segmented))
-            hashes, levels = self._vocabulary.columns(np.fromiter(rows, np.int64, bounds[-1]))
+            for text in normalized:
+                words += map(index, self._segment(text))
+                bounds.append(len(words))
+            hashes, levels = self._vocabulary.columns(np.array(words, np.int64))
             self._vocabulary.shrink()
         sizes = np.diff(bounds)
         owners = np.repeat(np.arange(len(sizes)), sizes)
