@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 import xxhash
 
-from state.errors import ChangelogError
+from state.errors import RecordError
 from state.original import CONTENT_BYTES, Original
 
 MAX_RECORD_BYTES = 512 * 1024
@@ -122,25 +122,25 @@ def decode(data: bytes) -> Record:
     """The record that `encode` packed.
 
     Raises:
-        ChangelogError: `data` is truncated, damaged, or of another format.
+        RecordError: `data` is truncated, damaged, or of another format.
     """
     if len(data) < _PREFIX.size or data[:3] != _MAGIC:
-        raise ChangelogError(f"These {len(data)} bytes are no changelog record: another program wrote them.")
+        raise RecordError(f"These {len(data)} bytes are no changelog record: another program wrote them.")
     if data[3] != _VERSION:
-        raise ChangelogError(
+        raise RecordError(
             f"The changelog record has format {data[3]}, this version reads format {_VERSION}: "
             "run the version of textsieve that wrote it, or a newer one."
         )
     body = data[: -_CHECKSUM.size]
     if len(body) < _PREFIX.size + _HEADER.size:
-        raise ChangelogError(f"The changelog record is truncated: only {len(data)} bytes are left.")
+        raise RecordError(f"The changelog record is truncated: only {len(data)} bytes are left.")
     if _CHECKSUM.unpack(data[-_CHECKSUM.size :])[0] != xxhash.xxh3_64_intdigest(body):
-        raise ChangelogError(f"The changelog record of {len(data)} bytes is damaged: its checksum differs.")
+        raise RecordError(f"The changelog record of {len(data)} bytes is damaged: its checksum differs.")
     try:
         return _unpack(body)
     except (ValueError, IndexError) as error:
         # The checksum holds, so these bytes were written so: only a faulty writer does that.
-        raise ChangelogError(f"The changelog record contradicts itself: {error}.") from error
+        raise RecordError(f"The changelog record contradicts itself: {error}.") from error
 
 
 def _unpack(body: bytes) -> Record:

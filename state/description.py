@@ -60,13 +60,13 @@ class Description(NamedTuple):
             raise StateMismatchError(
                 f"The state in {path} was made under scheme {self.scheme}, the settings now make scheme "
                 f"{scheme}, and state of one scheme is never read under another. Restore the settings that "
-                "it was made with, or give the new scheme a data directory and a group of its own."
+                "it was made with, or give the new scheme a group of its own."
             )
         if self.origin != dict(origin):
             raise StateMismatchError(
                 f"The state in {path} belongs to {_named(self.origin)}, not to {_named(origin)}. Give every "
-                "scope a directory of its own; where the topic was deleted and made again, give the new one "
-                "a new directory and group."
+                "scope a directory of its own: choose another TEXTSIEVE_DATA_DIR, or put this state back to where "
+                "it belongs."
             )
 
 

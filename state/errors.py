@@ -24,10 +24,17 @@ class StateCorruptError(StateError):
 class StateMismatchError(StateError):
     """The state belongs to something else: another scheme, scope or format.
 
-    State of one scheme is never read under another. Give the new scheme a data directory and a group of its
-    own, or restore the settings that the state was made with.
+    State of one scheme is never read under another. Give the new scheme a group of its own, or restore the
+    settings that the state was made with.
     """
 
 
 class ChangelogError(StateError):
     """A changelog record cannot be read, or does not follow from the state that it is applied to."""
+
+
+class RecordError(ChangelogError):
+    """A changelog record cannot be read, whatever state it would be applied to.
+
+    A newer version wrote it, or another program, or it is damaged.
+    """

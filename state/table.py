@@ -255,13 +255,14 @@ class SegmentTable:
         position, originals = follow(self.path, before, records, changelog)
         if position is None:
             return
+        begun = before.changelog if before else 0
         # Records that are applied again must not set it back.
-        position = position._replace(changelog=max(changelog, before.changelog if before else 0))
+        position = position._replace(changelog=max(changelog, begun))
         # What has expired within its own batch is never compared: it need not be written.
         originals = [original for original in originals if original.offset >= position.boundary]
         windows = {window.extent.first: window for window in self._windows}
         newest = self._windows[-1].extent if self._windows else None
-        divided = divide(newest, originals, self._span, self._floor)
+        divided = divide(newest, originals, self._span, self._floor, begun)
         batch = self._store.batch()
         for extent, added in divided:
             window = windows.get(extent.first)
@@ -338,6 +339,16 @@ class SegmentTable:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    @property
+    def changelog_needed(self) -> int:
+        """The first changelog offset that building this state anew would need; the records before it may go.
+
+        The last record is always needed: it holds the position. 0 where nothing has been applied.
+        """
+        if self.position is None:
+            return 0
+        return min([self.position.changelog - 1, *(window.extent.changelog for window in self._windows)])
 
     @property
     def _boundary(self) -> int:

@@ -63,6 +63,9 @@ class Extent(NamedTuple):
     merged: int
     "The local id below which its originals are in the posting lists; those above are indexed in memory."
 
+    changelog: int = 0
+    "An offset of the changelog from which on it holds all of the window; 0 where that is not known."
+
     @property
     def family(self) -> str:
         """The name of its column family."""
@@ -124,7 +127,7 @@ def extents(store: Store) -> list[Extent]:
 
 
 def divide(
-    newest: Extent | None, originals: Iterable[Original], span: int, floor: int
+    newest: Extent | None, originals: Iterable[Original], span: int, floor: int, changelog: int
 ) -> list[tuple[Extent, list[Original]]]:
     """Which windows new originals go to.
 
@@ -133,6 +136,7 @@ def divide(
         originals: In the order of their offsets.
         span: How long a window is, in milliseconds of stream time.
         floor: How many originals a window takes at least, even if that takes longer.
+        changelog: An offset of the changelog at or before the one that brings them.
 
     Returns:
         Each window that takes some: its extent with them, and which they are; oldest first.
@@ -146,7 +150,7 @@ def divide(
             or (item.time >= extent.first_time + span and extent.size + len(added) >= floor)
             or item.offset - extent.first >= MAX_LOCAL_IDS
         ):
-            extent = Extent(item.offset, item.time, item.offset, item.time, 0, 0)
+            extent = Extent(item.offset, item.time, item.offset, item.time, 0, 0, changelog)
             added = []
         if not added:
             divided.append((extent, added))

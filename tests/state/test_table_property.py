@@ -131,6 +131,14 @@ class TableMachine(RuleBasedStateMachine):
             assert list(rebuilt.contents()) == list(self.table.contents())
         rebuilt.destroy(self.directory / "rebuilt")
 
+    @rule()
+    def rebuild_from_what_the_changelog_must_keep(self):
+        with open_table(self.directory / "rebuilt", self.table.layout) as rebuilt:
+            self.apply(rebuilt, self.table.changelog_needed)
+            assert rebuilt.position == self.table.position
+            assert list(rebuilt.contents()) == list(self.table.contents())
+        rebuilt.destroy(self.directory / "rebuilt")
+
     @invariant()
     def everything_near_is_found(self):
         alive = [item for item in self.model.alive() if item.fingerprint is not None]

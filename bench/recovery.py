@@ -1,0 +1,91 @@
+"""How many originals a second does a state take in that is built anew from its changelog, and how much memory?
+
+The originals are those of the real comments, over and over with other fingerprints and contents, in records of
+300, as a worker writes them; expiry leaves two days of an hour of a million texts behind. No Kafka: the reading
+is measured apart (`make faults` and the worker's log show it).
+
+Run: python -P bench/recovery.py [--originals 1000000]
+"""
+
+import argparse
+import random
+import resource
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from state.changelog import Record, decode, encode
+from state.layout import Layout
+from state.original import Original
+from state.table import SegmentTable
+
+RECORD = 300
+CHUNK = 300
+"""Records in one application: what a reader hands over at a time."""
+
+
+def records(count: int) -> Iterator[bytes]:
+    """Packed changelog records with so many originals."""
+    chance = random.Random(1)
+    for begin in range(0, count, RECORD):
+        originals = [
+            Original(
+                offset,
+                offset,
+                chance.getrandbits(64),
+                chance.randbytes(16),
+                b"%d" % offset,
+            )
+            for offset in range(begin, min(begin + RECORD, count))
+        ]
+        yield encode(
+            Record(begin, begin + len(originals), begin + RECORD, 0, "topic", "rules", (), originals)
+        )
+
+
+def chunks(values: Sequence[bytes]) -> Iterator[Sequence[bytes]]:
+    """The records as a reader hands them over."""
+    for begin in range(0, len(values), CHUNK):
+        yield values[begin : begin + CHUNK]
+
+
+def main() -> None:
+    """Measure, and print a line for each figure."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--originals", type=int, default=1_000_000)
+    count = parser.parse_args().originals
+    values = list(records(count))
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    spent = {"decode": 0.0, "apply": 0.0, "merge": 0.0}
+    with tempfile.TemporaryDirectory() as directory:
+        path = Path(directory) / "state"
+        with SegmentTable.open(
+            path, scheme="s", layout=Layout(), window_span=count // 4 + 1, origin={}
+        ) as table:
+            done = 0
+            for chunk in chunks(values):
+                begun = time.perf_counter()
+                decoded = [decode(value) for value in chunk]
+                spent["decode"] += time.perf_counter() - begun
+                begun = time.perf_counter()
+                done += len(chunk)
+                table.apply(decoded, done)
+                spent["apply"] += time.perf_counter() - begun
+                begun = time.perf_counter()
+                table.merge_step()
+                spent["merge"] += time.perf_counter() - begun
+            begun = time.perf_counter()
+            while table.merge_step():
+                pass
+            spent["merge"] += time.perf_counter() - begun
+    whole = sum(spent.values())
+    for name, seconds in spent.items():
+        print(f"{name:8} {seconds:7.2f} s {count / seconds:12,.0f} originals/s")
+    print(f"whole    {whole:7.2f} s {count / whole:12,.0f} originals/s")
+    after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    print(f"memory   {(after - before) / 1024:7.0f} MiB more than before, at its peak")
+
+
+if __name__ == "__main__":
+    main()
