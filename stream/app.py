@@ -5,13 +5,16 @@
 
 import asyncio
 import logging
+import uuid
 from typing import Any, Final
 
 import faust
+from aiokafka import TopicPartition
 
 from stream.agents import sieve
 from stream.connection import faust_credentials
 from stream.errors import TextsieveError
+from stream.replica import Replica
 from stream.scope import Scope
 from stream.scopes import Scopes
 from stream.settings import Settings, load
@@ -36,16 +39,21 @@ class Application(faust.App):
     """
 
     def __init__(self, settings: Settings) -> None:
+        # By it the group's coordinator tells this worker from the others that may hold a scope.
+        client_id = f"textsieve-{uuid.uuid4().hex}"
         super().__init__(
             settings.group,
             broker=[f"kafka://{server.strip()}" for server in settings.broker.split(",")],
+            broker_client_id=client_id,
             broker_credentials=faust_credentials(settings),
             broker_session_timeout=settings.session_timeout / 1000,
             broker_heartbeat_interval=settings.session_timeout / 1000 / HEARTBEATS_A_SESSION,
             broker_max_poll_interval=REBUILD_SECONDS,
             broker_commit_interval=REBUILD_SECONDS,
             broker_commit_every=2**31,
-            consumer_auto_offset_reset=settings.start_at,
+            # Only asked where the group has no offset yet. A scope begins where `start_at` says all the same, and
+            # reads by itself what lies between there and the first event that comes.
+            consumer_auto_offset_reset="earliest" if settings.start_at == "earliest" else "latest",
             # The transaction commits; Faust must not wait for acknowledgements that never come.
             stream_wait_empty=False,
             # Topics are made by `topics.prepare`, with the configuration that the promises need.
@@ -59,6 +67,7 @@ class Application(faust.App):
             web_port=settings.web_port,
         )
         self.failure: BaseException | None = None
+        self._client_id = client_id
         self._settings = settings
         self._scheme: Scheme | None = None
         self._cluster: Cluster | None = None
@@ -82,11 +91,31 @@ class Application(faust.App):
             self._settings.rules.id,
         )
 
-    def make_scope(self, topic: str, partition: int) -> Scope:
+    def make_replica(self, partition: TopicPartition) -> Replica:
+        """The state of a partition; not open yet."""
+        scheme, cluster = self._prepared()
+        return Replica(self._settings, scheme.id, cluster, partition.topic, partition.partition)
+
+    def make_scope(self, replica: Replica) -> Scope:
         """The scope of a partition that was assigned; not open yet."""
+        scheme, _ = self._prepared()
+        return Scope(self._settings, scheme, replica, self._client_id)
+
+    def followed(self) -> list[TopicPartition]:
+        """The partitions whose state this worker keeps up while others hold them."""
+        if not self._settings.standby:
+            return []
+        _, cluster = self._prepared()
+        return [
+            TopicPartition(topic, partition)
+            for topic in self._settings.raw_topics
+            for partition in range(cluster.topics[topic].partitions)
+        ]
+
+    def _prepared(self) -> tuple[Scheme, Cluster]:
         if self._scheme is None or self._cluster is None:
             raise RuntimeError("partitions are assigned after the start")
-        return Scope(self._settings, self._scheme, self._cluster, topic, partition)
+        return self._scheme, self._cluster
 
     def fail(self, error: BaseException) -> None:
         """End the worker because of this error."""
@@ -104,7 +133,7 @@ def create_app(settings: Settings) -> Application:
         SettingsError: a file that a setting names cannot be used.
     """
     app = Application(settings)
-    scopes = Scopes(app.make_scope, app.fail)
+    scopes = Scopes(app.make_replica, app.make_scope, app.followed, app.fail)
     app.service(scopes)  # type: ignore[arg-type] # an instance serves too: faust/app/base.py, _prepare_subservice
 
     @app.on_partitions_assigned.connect

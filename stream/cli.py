@@ -280,6 +280,69 @@ def demo(path: str | None, limit: int | None, bootstrap: str | None, broker: "Br
         raise click.ClickException(" ".join(report.faults))
 
 
+@main.group(invoke_without_command=True)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object for each scope.")
+@click.pass_context
+def position(context: click.Context, as_json: bool) -> None:
+    """Show where each scope stands, or move one by hand.
+
+    A worker stops where the group's committed offset, its state and the raw log disagree so that an event could
+    be lost or judged twice. This says which scopes that is true of, and `restore` and `skip` resolve it. Nothing
+    is changed without one of them. All of it is read from Kafka, so it can be run from anywhere.
+
+    Exit code 0 if a worker would go on from here, 1 if not or after an error.
+    """
+    if context.invoked_subcommand is not None:
+        return
+    from rich.console import Console
+
+    from stream.settings import load
+    from stream.tools import position as tool
+
+    standings = tool.show(load())
+    if as_json:
+        for standing in standings:
+            click.echo(json.dumps(standing._asdict()))
+    else:
+        Console(highlight=False).print(tool.as_table(standings))
+    faults = [standing.fault for standing in standings if standing.fault is not None]
+    if faults:
+        raise click.ClickException("\n".join(faults))
+
+
+@position.command()
+@click.argument("scope")
+def restore(scope: str) -> None:
+    """Commit the offset at which the state ends, for the group.
+
+    For SCOPE (topic:partition), after the group's offset expired or somebody moved it. No event is lost or judged
+    twice: the state and the outputs end at this offset. The workers of the group must be stopped.
+    """
+    from stream.settings import load
+    from stream.tools import position as tool
+
+    before, after = tool.restore(load(), scope)
+    was = "The group had no offset" if before is None else f"The group's offset was {before}"
+    click.echo(f"{was}; it is {after} now, where the state of {scope} ends.")
+
+
+@position.command()
+@click.argument("scope")
+def skip(scope: str) -> None:
+    """Move over events that the broker deleted before they were judged.
+
+    For SCOPE (topic:partition), after retention overtook the worker. The events are lost to the outputs: they were
+    gone before. The state is kept. The workers of the group must be stopped.
+    """
+    from stream.settings import load
+    from stream.tools import position as tool
+
+    before, after = tool.skip(load(), scope)
+    click.echo(
+        f"Scope {scope} stood at offset {before}; it goes on from {after}, the first that the broker still has."
+    )
+
+
 @contextmanager
 def _terminable() -> Iterator[None]:
     """SIGTERM ends the block as Ctrl-C does, so that it can clean up."""

@@ -1,12 +1,30 @@
 """How to reach the broker: one set of settings, said in the three ways that the three clients understand."""
 
 import ssl
-from typing import Any
+from typing import Any, Final
 
 import faust
+from aiokafka.errors import (
+    ClusterAuthorizationFailedError,
+    GroupAuthorizationFailedError,
+    KafkaError,
+    TopicAuthorizationFailedError,
+    TransactionalIdAuthorizationFailed,
+)
 
 from stream.errors import SettingsError
 from stream.settings import PREFIX, Settings
+
+IN_DOUBT: Final = (KafkaError, TimeoutError, OSError)
+"""What a call to Kafka through aiokafka ends with when it is not known what became of it."""
+
+FORBIDDEN: Final = (
+    ClusterAuthorizationFailedError,
+    GroupAuthorizationFailedError,
+    TopicAuthorizationFailedError,
+    TransactionalIdAuthorizationFailed,
+)
+"""What the broker answers until somebody grants a right: waiting for it would be a stall that nobody sees."""
 
 
 def tls_context(settings: Settings) -> ssl.SSLContext | None:

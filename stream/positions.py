@@ -16,10 +16,9 @@ class Place(NamedTuple):
     scope: str
     """`topic:partition`."""
     group: str
-    broker: str
     changelog: str
-    topic_id: str
-    """The broker's id of the raw topic as it is now."""
+    topic_id: str | None
+    """The broker's id of the raw topic as it is now; None where there is no such topic."""
     position: Position | None
     """Up to where the state goes, its changelog read to the end; None where there is neither."""
     committed: int | None
@@ -46,19 +45,29 @@ def agree(place: Place) -> bool:
     return True
 
 
+def overtaken(scope: str, next: int, begin: int) -> str:
+    """What to say where the broker no longer has events that were to be judged."""
+    return (
+        f"the broker has deleted offsets {next} to {begin - 1} before they were judged (retention, or DeleteRecords). "
+        "Raise the topic's retention.ms. If these events may be left out, stop every worker and move the scope over "
+        "them: "
+        f"textsieve position skip {scope}"
+    )
+
+
 def _without_state(place: Place) -> str:
     return (
         f"the group has committed offset {place.committed}, but {place.changelog} holds no record, so the originals "
-        "before it are lost. Restore the changelog, or choose another TEXTSIEVE_GROUP to begin anew."
+        "before it are lost. Restore the changelog, or choose another TEXTSIEVE_GROUP, with "
+        f"TEXTSIEVE_START_AT=group:{place.group} to go on from here without them."
     )
 
 
 def _with_state(place: Place, position: Position) -> str | None:
     committed = place.committed
-    put_back = (
-        f"Put it back: kafka-consumer-groups.sh --bootstrap-server {place.broker} --group {place.group} "
-        f"--topic {place.scope} --reset-offsets --execute --to-offset {position.next}"
-    )
+    restore = f"Stop every worker and put it back: textsieve position restore {place.scope}"
+    if place.topic_id is None:
+        return "there is no such topic any more. Choose another TEXTSIEVE_GROUP when it is made again."
     if position.topic_id != place.topic_id:
         return (
             f"the state is of a topic with id {position.topic_id}, the broker's has id {place.topic_id}: it was "
@@ -67,18 +76,15 @@ def _with_state(place: Place, position: Position) -> str | None:
     if committed is None:
         return (
             f"the state ends at offset {position.next}, the group has no committed offset any more (they expire "
-            f"after an idle week). {put_back}"
+            f"after an idle week). {restore}"
         )
     if committed != position.next:
         return (
             f"the state ends at offset {position.next}, the group's committed offset is {committed}: somebody moved "
-            f"it. Events would be lost or judged twice. {put_back}"
+            f"it. Events would be lost or judged twice. {restore}"
         )
     if place.begin > committed:
-        return (
-            f"the broker has deleted offsets {committed} to {place.begin - 1} before they were judged. To go on "
-            "without them choose another TEXTSIEVE_GROUP; raise the topic's retention.ms first."
-        )
+        return overtaken(place.scope, committed, place.begin)
     if place.end < committed:
         return (
             f"the committed offset {committed} is beyond the end of the topic ({place.end}): it was cut, or restored "

@@ -1,22 +1,29 @@
-"""Reads a range of one partition as it was committed: the changelog at an opening, the raw topic over a gap."""
+"""Reads a partition as it was committed: the changelog at an opening and on a standby, the raw topic over a gap."""
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any, Final
 
 from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition
 
-from stream.connection import aiokafka_options
+from stream.connection import IN_DOUBT, aiokafka_options
 from stream.errors import BrokerError
 from stream.settings import Settings
 
+log = logging.getLogger(__name__)
+
 _POLL_MS: Final = 200
 _MOST_RECORDS: Final = 2000
+_STOP_SECONDS: Final = 5.0
 
 
 class Reader:
-    """A consumer outside the group's assignment: it reads what it is told to, and the group's offsets."""
+    """A consumer outside the group's assignment: it reads what it is told to, and the group's offsets.
+
+    Every call gives up with `TimeoutError` after the deadline.
+    """
 
     def __init__(self, consumer: AIOKafkaConsumer, deadline: float) -> None:
         self._consumer = consumer
@@ -28,12 +35,18 @@ class Reader:
             offset: int | None = await self._consumer.committed(partition)
             return offset
 
+    async def begin(self, partition: TopicPartition) -> int:
+        """The first offset that the broker still has."""
+        async with asyncio.timeout(self._deadline):
+            begin: int = (await self._consumer.beginning_offsets([partition]))[partition]
+            return begin
+
     async def bounds(self, partition: TopicPartition) -> tuple[int, int]:
         """The first offset that the broker still has, and the one after the last committed record."""
+        begin = await self.begin(partition)
         async with asyncio.timeout(self._deadline):
-            begin = await self._consumer.beginning_offsets([partition])
-            end = await self._consumer.end_offsets([partition])
-            return begin[partition], end[partition]
+            end: int = (await self._consumer.end_offsets([partition]))[partition]
+            return begin, end
 
     async def read(
         self, partition: TopicPartition, start: int, end: int
@@ -43,18 +56,14 @@ class Reader:
         Raises:
             BrokerError: the broker sent nothing for as long as the deadline.
         """
-        consumer = self._consumer
-        consumer.assign([partition])
-        consumer.seek(partition, start)
+        self._seek(partition, start)
         position = start
         loop = asyncio.get_running_loop()
         until = loop.time() + self._deadline
         # The end is reached by position, not by a record: a log may end in a marker that is never delivered.
         while position < end:
-            async with asyncio.timeout(self._deadline):
-                polled = await consumer.getmany(partition, timeout_ms=_POLL_MS, max_records=_MOST_RECORDS)
-                reached = await consumer.position(partition)
-            records = [record for record in polled.get(partition, ()) if record.offset < end]
+            polled, reached = await self._poll(partition)
+            records = [record for record in polled if record.offset < end]
             if records:
                 yield records
             if reached > position:
@@ -66,13 +75,32 @@ class Reader:
                     f"the broker sent nothing for {self._deadline:.0f} s"
                 )
 
+    async def tail(
+        self, partition: TopicPartition, start: int
+    ) -> AsyncIterator[list[ConsumerRecord[Any, Any]]]:
+        """The records from `start` on as they are committed, some at a time, without end."""
+        self._seek(partition, start)
+        while True:
+            records, _ = await self._poll(partition)
+            if records:
+                yield records
+
+    def _seek(self, partition: TopicPartition, start: int) -> None:
+        self._consumer.assign([partition])
+        self._consumer.seek(partition, start)
+
+    async def _poll(self, partition: TopicPartition) -> tuple[list[ConsumerRecord[Any, Any]], int]:
+        async with asyncio.timeout(self._deadline):
+            polled = await self._consumer.getmany(partition, timeout_ms=_POLL_MS, max_records=_MOST_RECORDS)
+            return polled.get(partition, []), await self._consumer.position(partition)
+
 
 @asynccontextmanager
-async def open_reader(settings: Settings) -> AsyncIterator[Reader]:
-    """A reader of what is committed, closed at the end."""
+async def open_reader(settings: Settings, group: str | None = None) -> AsyncIterator[Reader]:
+    """A reader of what is committed, closed at the end; of another group's offsets where one is named."""
     consumer = AIOKafkaConsumer(
         **aiokafka_options(settings),
-        group_id=settings.group,
+        group_id=group or settings.group,
         enable_auto_commit=False,
         isolation_level="read_committed",
         auto_offset_reset="none",
@@ -83,4 +111,8 @@ async def open_reader(settings: Settings) -> AsyncIterator[Reader]:
             await consumer.start()
         yield Reader(consumer, deadline)
     finally:
-        await consumer.stop()
+        try:
+            async with asyncio.timeout(_STOP_SECONDS):
+                await consumer.stop()
+        except IN_DOUBT as error:
+            log.warning("A reader did not stop in order: %r", error)

@@ -1,22 +1,24 @@
-"""The scopes that this worker holds: opened as partitions are assigned, closed as they are revoked."""
+"""The scopes of this worker: opened as partitions are assigned, closed as they are revoked, followed in between."""
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Final
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from typing import Any, Final
 
 import mode
 from aiokafka import TopicPartition
 
+from stream.connection import IN_DOUBT
 from stream.errors import BrokerError, ScopeClosedError
 from stream.events import RawEvent
+from stream.replica import Replica
 from stream.scope import Scope
-from stream.writer import IN_DOUBT
 
 log = logging.getLogger(__name__)
 
-SETTLE_SECONDS: Final = 30.0
-"""How long a scope must be idle before its position is moved over the markers at the end of its log."""
+CARE_SECONDS: Final = 30.0
+"""How often a scope is looked after: whether log and state still agree, what its changelog need no longer keep, and,
+where nothing came meanwhile, whether its position can be moved over the markers at the end of its log."""
 
 
 class Scopes(mode.Service):
@@ -25,51 +27,64 @@ class Scopes(mode.Service):
     Never in the rebalance callback, because the group's heartbeats only begin after it.
 
     Parameters:
-        make: builds the scope of a (topic, partition).
+        replica: builds the state of a partition; it is kept for as long as the scope is held or followed.
+        scope: builds the scope of a state.
+        followed: the partitions whose state is kept up while another worker holds them; asked at the start.
         on_error: told of the error that ends the worker.
     """
 
     def __init__(
         self,
-        make: Callable[[str, int], Scope],
+        replica: Callable[[TopicPartition], Replica],
+        scope: Callable[[Replica], Scope],
+        followed: Callable[[], Iterable[TopicPartition]],
         on_error: Callable[[BaseException], None],
     ) -> None:
         super().__init__()
-        self._make = make
+        self._make_replica = replica
+        self._make_scope = scope
+        self._to_follow = followed
         self._on_error = on_error
+        self._followed: frozenset[TopicPartition] = frozenset()
+        self._replicas: dict[TopicPartition, Replica] = {}
+        self._following: dict[TopicPartition, asyncio.Task[None]] = {}
         self._scopes: dict[TopicPartition, Scope] = {}
         self._openings: dict[TopicPartition, asyncio.Task[None]] = {}
         self._active: set[TopicPartition] = set()
 
+    async def on_start(self) -> None:
+        """Begin to follow; what is assigned meanwhile is held instead."""
+        self._followed = frozenset(self._to_follow())
+        for partition in self._followed - self._scopes.keys():
+            self._follow(partition)
+
+    # Holding
+
     async def assign(self, partitions: Iterable[TopicPartition]) -> None:
         """Begin to open the scopes of these partitions, and return at once."""
         for partition in sorted(partitions):
-            if partition in self._scopes:
-                continue
-            scope = self._make(partition.topic, partition.partition)
-            self._scopes[partition] = scope
-            self._openings[partition] = asyncio.create_task(self._open(scope), name=f"open {scope.name}")
+            if partition not in self._scopes:
+                scope = self._scopes[partition] = self._make_scope(self._replica(partition))
+                self._openings[partition] = self._begin(self._open(partition, scope), f"open {scope.name}")
 
-    async def _open(self, scope: Scope) -> None:
-        try:
-            await scope.open()
-        except asyncio.CancelledError:
-            raise
-        except Exception as error:  # whatever it is, the worker must not go on without this scope
-            self._on_error(error)
-            raise
+    async def _open(self, partition: TopicPartition, scope: Scope) -> None:
+        await self._unfollow(partition)
+        await scope.open()
 
     async def revoke(self, partitions: Iterable[TopicPartition]) -> None:
         """Finish the batches in flight of these partitions, and close their scopes."""
-        await asyncio.gather(*(self._close(partition) for partition in set(partitions) & self._scopes.keys()))
+        await self._all(self._give_up(partition) for partition in set(partitions) & self._scopes.keys())
+
+    async def _give_up(self, partition: TopicPartition) -> None:
+        await self._close(partition)
+        if partition in self._followed and not self.should_stop:
+            self._follow(partition)
+        else:
+            await self._replicas.pop(partition).shut_down()
 
     async def _close(self, partition: TopicPartition) -> None:
         scope = self._scopes.pop(partition)
-        opening = self._openings.pop(partition)
-        opening.cancel()
-        await asyncio.wait([opening])
-        if not opening.cancelled():
-            opening.exception()
+        await _cancelled(self._openings.pop(partition))
         await scope.close()
 
     async def process(self, events: Mapping[TopicPartition, Sequence[RawEvent]]) -> None:
@@ -92,32 +107,87 @@ class Scopes(mode.Service):
         except ScopeClosedError as error:
             log.info("%s", error)
 
-    @mode.Service.timer(SETTLE_SECONDS)
-    async def _settle(self) -> None:
-        idle = self._scopes.keys() - self._active
-        self._active.clear()
-        for partition in idle:
-            scope = self._opened(partition)
-            if scope is not None:
-                await self._settle_one(scope)
-
     def _opened(self, partition: TopicPartition) -> Scope | None:
         opening = self._openings.get(partition)
         if opening is None or not opening.done() or opening.cancelled() or opening.exception() is not None:
             return None
         return self._scopes[partition]
 
-    async def _settle_one(self, scope: Scope) -> None:
+    # Following
+
+    def _replica(self, partition: TopicPartition) -> Replica:
+        if partition not in self._replicas:
+            self._replicas[partition] = self._make_replica(partition)
+        return self._replicas[partition]
+
+    def _follow(self, partition: TopicPartition) -> None:
+        replica = self._replica(partition)
+        self._following[partition] = self._begin(replica.follow(), f"follow {replica.name}")
+
+    async def _unfollow(self, partition: TopicPartition) -> None:
+        following = self._following.pop(partition, None)
+        if following is not None:
+            await _cancelled(following)
+
+    # Caring
+
+    @mode.Service.timer(CARE_SECONDS)
+    async def _care(self) -> None:
+        idle = self._scopes.keys() - self._active
+        self._active.clear()
+        for partition in list(self._scopes):
+            scope = self._opened(partition)
+            if scope is not None:
+                await self._care_for(scope, partition in idle)
+
+    async def _care_for(self, scope: Scope, idle: bool) -> None:
         try:
-            await scope.settle()
+            await scope.inspect()
+            await scope.trim()
+            if idle:
+                await scope.settle()
         except ScopeClosedError as error:
             log.info("%s", error)
         except (*IN_DOUBT, BrokerError) as error:
-            # It is idle, and asked again before long.
-            log.warning("Scope %s: the broker does not say where its log ends: %r", scope.name, error)
-        except Exception as error:
+            # It can wait: it is tried again before long.
+            log.warning("Scope %s cannot be looked after: %r", scope.name, error)
+        except Exception as error:  # whatever it is, the worker must not go on without this scope
             self._on_error(error)
+
+    # Ending
+
+    def _begin(self, work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
+        """A task whose error, whatever it is, ends the worker."""
+
+        async def report() -> None:
+            try:
+                await work
+            except ScopeClosedError as error:
+                log.info("%s", error)
+                raise
+            except Exception as error:
+                self._on_error(error)
+                raise
+
+        return asyncio.create_task(report(), name=name)
 
     async def on_stop(self) -> None:
         """Close every scope; the worker stops."""
-        await self.revoke(list(self._scopes))
+        await self._all(map(self._close, list(self._scopes)))
+        for partition in list(self._following):
+            await self._unfollow(partition)
+        await self._all(replica.shut_down() for replica in self._replicas.values())
+        self._replicas.clear()
+
+    async def _all(self, works: Iterable[Coroutine[Any, Any, None]]) -> None:
+        """Do all of these, even where one fails: what is left open would keep its directory locked."""
+        for result in await asyncio.gather(*works, return_exceptions=True):
+            if isinstance(result, Exception):
+                self._on_error(result)
+
+
+async def _cancelled(task: "asyncio.Task[None]") -> None:
+    task.cancel()
+    await asyncio.wait([task])
+    if not task.cancelled():
+        task.exception()

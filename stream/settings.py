@@ -115,8 +115,9 @@ class Settings(BaseSettings):
     """Replicas of the topics that are created; -1 takes the broker's default."""
     topic_retention: Annotated[int, BeforeValidator(_retention)] = Field(7 * 86_400_000, ge=-1)
     """How long created raw and output topics keep their events, or `forever`. Kafka deletes by record time."""
-    start_at: Literal["earliest", "latest"] = "earliest"
-    """Where a group that has no position yet begins."""
+    start_at: str = Field("earliest", pattern=r"^(earliest|latest|group:[A-Za-z0-9._-]{1,150})$")
+    """Where a group that has no position yet begins: `earliest`, `latest`, or `group:NAME`, where another group
+    stands, so that this one takes over from it without a gap."""
 
     # Input
     input_format: InputFormat = "json"
@@ -148,7 +149,7 @@ class Settings(BaseSettings):
 
     # State
     data_dir: Path = Path("data")
-    """Where the state of every scope lives, one directory each."""
+    """Where the state of every scope lives, one directory for each group and in it one for each scope."""
     windows: int = Field(4, ge=1, le=16)
     """Into how many windows the retention is cut. More windows free the disk sooner; fewer make lookups faster."""
     layout: str = "16-16-16-16/1"
@@ -167,6 +168,9 @@ class Settings(BaseSettings):
     """After how long without a heartbeat the group gives a worker's partitions away."""
     deadline: Duration = Field(30_000, ge=1_000, le=600_000)
     """How long any one call to Kafka may take before the attempt is given up and begun anew."""
+
+    standby: bool = False
+    """Whether the worker keeps a copy of the state of scopes that other workers hold, to take them over faster."""
 
     # Web
     web: bool = False
@@ -303,6 +307,11 @@ class Settings(BaseSettings):
             user_dictionary=self.user_dictionary,
             normalization=Normalization(html_entities=self.html_entities, fold_script=self.fold_script),
         )
+
+    @property
+    def predecessor(self) -> str | None:
+        """The group that this one takes over from; None where it begins by itself."""
+        return self.start_at.removeprefix("group:") if self.start_at.startswith("group:") else None
 
     @property
     def window_span(self) -> int:

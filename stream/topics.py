@@ -4,19 +4,13 @@ Topics are created here and not by Faust or by the broker's own will, because th
 promises: what the raw topic takes, no output may refuse, and the changelog may forget nothing.
 """
 
-import time
-from collections.abc import Callable, Iterable, Mapping
-from concurrent.futures import Future
-from typing import Final, NamedTuple, TypeVar
+from collections.abc import Iterable, Mapping
+from typing import Final, NamedTuple
 
-from confluent_kafka import KafkaError, KafkaException, TopicCollection
-from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType
-
-from stream.connection import confluent_options
-from stream.errors import BrokerError, TopicError
+from state.changelog import MAX_RECORD_BYTES
+from stream.admin import Admin, Topic
+from stream.errors import TopicError
 from stream.settings import PREFIX, Settings
-
-T = TypeVar("T")
 
 HEADROOM: Final = 64 * 1024
 """By how many bytes a record may grow between raw and output: our headers are far below it."""
@@ -24,21 +18,14 @@ FUTURE_BOUND: Final = 3_600_000
 """How far ahead of the broker's clock (ms) a raw record may be stamped. One record of the year 2099 would
 otherwise end every retention; Kafka 4 has this default, older brokers have none."""
 FOREVER: Final = 2**63 - 1
+CHANGELOG_RECORD: Final = MAX_RECORD_BYTES + HEADROOM
+"""What a changelog must take; a broker's default is a megabyte."""
 
+_CLEANUP: Final = "cleanup.policy"
 _SIZE: Final = "max.message.bytes"
 _STAMP: Final = "message.timestamp.type"
 _AFTER: Final = "message.timestamp.after.max.ms"
 _BEFORE: Final = "message.timestamp.before.max.ms"
-
-
-class Topic(NamedTuple):
-    """A topic as the broker describes it."""
-
-    name: str
-    id: str
-    """The broker's id of the topic: another one after it is deleted and made again."""
-    partitions: int
-    config: Mapping[str, str]
 
 
 class Cluster(NamedTuple):
@@ -76,95 +63,9 @@ def prepare(settings: Settings) -> Cluster:
     return Cluster(admin.cluster_id(), {**raw, **found})
 
 
-class Admin:
-    """The few calls to the broker's administration that we need, each within the deadline."""
-
-    def __init__(self, settings: Settings) -> None:
-        self._broker = settings.broker
-        self._deadline = settings.deadline / 1000
-        self._replication = settings.replication_factor
-        self._client = AdminClient(confluent_options(settings), logger=None)
-
-    def cluster_id(self) -> str:
-        """The id of the cluster."""
-        return str(self._answer(self._client.describe_cluster(request_timeout=self._deadline)).cluster_id)
-
-    def describe(self, names: Iterable[str]) -> dict[str, Topic]:
-        """The topics of these names that exist, with their ids, partitions and configuration."""
-        topics = {}
-        futures = self._client.describe_topics(TopicCollection(list(names)), request_timeout=self._deadline)
-        for name, future in futures.items():
-            try:
-                topics[name] = self._answer(future)
-            except KafkaException as error:
-                if error.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
-                    raise BrokerError(f"Topic {name} cannot be described: {error.args[0].str()}") from error
-        resources = [ConfigResource(ResourceType.TOPIC, name) for name in topics]
-        configs = (
-            self._client.describe_configs(resources, request_timeout=self._deadline) if resources else {}
-        )
-        config = {
-            resource.name: {key: str(entry.value) for key, entry in self._answer(future).items()}
-            for resource, future in configs.items()
-        }
-        return {
-            name: Topic(name, str(topic.topic_id), len(topic.partitions), config[name])
-            for name, topic in topics.items()
-        }
-
-    def create(self, topics: Mapping[str, tuple[int, Mapping[str, str]]]) -> None:
-        """Create topics, each with its partitions and configuration, and wait until the broker shows them.
-
-        A topic that another worker creates at the same moment is taken as it is.
-        """
-        if not topics:
-            return
-        new = [
-            NewTopic(
-                name, num_partitions=partitions, replication_factor=self._replication, config=dict(config)
-            )
-            for name, (partitions, config) in topics.items()
-        ]
-        for name, future in self._client.create_topics(new, request_timeout=self._deadline).items():
-            try:
-                self._answer(future)
-            except KafkaException as error:
-                if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
-                    raise BrokerError(f"Topic {name} cannot be created: {error.args[0].str()}") from error
-        self._await(lambda: len(self.describe(topics)) == len(topics), f"topics {', '.join(topics)} appear")
-
-    def _await(self, condition: Callable[[], bool], what: str) -> None:
-        until = time.monotonic() + self._deadline
-        while not condition():
-            if time.monotonic() > until:
-                raise BrokerError(
-                    f"Waited {self._deadline:.0f} s at {self._broker} until {what}; they have not"
-                )
-
-    def _answer(self, future: "Future[T]") -> T:
-        try:
-            return future.result(self._deadline + 5)
-        except TimeoutError as error:
-            raise self._unreachable() from error
-        except KafkaException as error:
-            if error.args[0].code() in (
-                KafkaError._TRANSPORT,
-                KafkaError._TIMED_OUT,
-                KafkaError._ALL_BROKERS_DOWN,
-            ):
-                raise self._unreachable() from error
-            raise
-
-    def _unreachable(self) -> BrokerError:
-        return BrokerError(
-            f"No broker answers at {self._broker} within {self._deadline:.0f} s. Is it running, and is "
-            f"{PREFIX}BROKER right?"
-        )
-
-
 def _raw_config(settings: Settings) -> dict[str, str]:
     return {
-        "cleanup.policy": "delete",
+        _CLEANUP: "delete",
         "retention.ms": str(settings.topic_retention),
         _AFTER: str(FUTURE_BOUND),
     }
@@ -175,7 +76,7 @@ def _wanted(settings: Settings, raw: Mapping[str, Topic]) -> dict[str, tuple[int
     partitions = max(topic.partitions for topic in raw.values())
     size = max(int(topic.config[_SIZE]) for topic in raw.values())
     output = {
-        "cleanup.policy": "delete",
+        _CLEANUP: "delete",
         "retention.ms": str(settings.topic_retention),
         _STAMP: "CreateTime",
         _BEFORE: str(FOREVER),
@@ -190,12 +91,12 @@ def _wanted(settings: Settings, raw: Mapping[str, Topic]) -> dict[str, tuple[int
 
 
 _CHANGELOG: Final = {
-    "cleanup.policy": "delete",
+    _CLEANUP: "delete",
     "retention.ms": "-1",
     "retention.bytes": "-1",
     _STAMP: "LogAppendTime",
 }
-_RULES: Final = {"cleanup.policy": "compact"}
+_RULES: Final = {_CLEANUP: "compact"}
 
 
 def _raw_faults(settings: Settings, raw: Mapping[str, Topic]) -> Iterable[str]:
@@ -225,6 +126,8 @@ def _output_faults(settings: Settings, raw: Mapping[str, Topic], found: Mapping[
                     f"--topic {topic.name} --partitions {source.partitions}"
                 )
             wrong = {}
+            if "compact" in topic.config[_CLEANUP]:
+                wrong[_CLEANUP] = "delete"
             if int(topic.config[_SIZE]) < int(source.config[_SIZE]) + HEADROOM:
                 wrong[_SIZE] = str(int(source.config[_SIZE]) + HEADROOM)
             if topic.config[_STAMP] != "CreateTime":
@@ -246,7 +149,14 @@ def _own_faults(settings: Settings, raw: Mapping[str, Topic], found: Mapping[str
         if changelog.partitions != source.partitions:
             yield (
                 f"Changelog {changelog.name} has {changelog.partitions} partitions, {source.name} has "
-                f"{source.partitions}. Give the changelog as many."
+                f"{source.partitions}. Run: kafka-topics.sh --bootstrap-server {settings.broker} --alter "
+                f"--topic {changelog.name} --partitions {source.partitions}"
+            )
+        if int(changelog.config[_SIZE]) < CHANGELOG_RECORD:
+            yield (
+                f"Topic {changelog.name} refuses records that the worker writes "
+                f"({_SIZE} is {changelog.config[_SIZE]}). Run: "
+                + _alter(settings.broker, changelog.name, {_SIZE: str(2 * CHANGELOG_RECORD)})
             )
         yield from _config_fault(
             settings, changelog, _CHANGELOG, "could forget originals that are still compared"

@@ -13,10 +13,10 @@ from typing import Any, Final
 
 from aiokafka import AIOKafkaProducer, TopicPartition
 from aiokafka.errors import (
+    IllegalOperation,
     InvalidTimestampError,
-    KafkaError,
     MessageSizeTooLargeError,
-    ProducerFenced,
+    ProducerClosed,
     RecordListTooLargeError,
 )
 
@@ -29,9 +29,6 @@ log = logging.getLogger(__name__)
 
 REFUSALS: Final = (MessageSizeTooLargeError, InvalidTimestampError, RecordListTooLargeError)
 """What a broker answers when it will never take a record, however often it is sent."""
-
-IN_DOUBT: Final = (KafkaError, TimeoutError, OSError)
-"""What leaves the fate of a transaction open."""
 
 BATCH_BYTES: Final = 256 * 1024
 """aiokafka keeps one batch in flight for each partition: at its default of 16 KiB a transaction of 500 texts
@@ -61,6 +58,11 @@ class RefusedError(Exception):
         self.suspects = suspects
 
 
+def transactional_id(group: str, raw: TopicPartition) -> str:
+    """The transactional id of a scope: fixed for ever, as it alone keeps a predecessor from writing on."""
+    return f"{group}-{raw.topic}-{raw.partition}"
+
+
 class Writer:
     """Writes the transactions of one scope under one transactional id, fixed for ever.
 
@@ -72,6 +74,9 @@ class Writer:
         self._transactional_id = transactional_id
         self._deadline = settings.deadline / 1000
         self._producer: AIOKafkaProducer | None = None
+        self._batch_bytes = BATCH_BYTES
+        self._trying = False
+        self._stopping: set[asyncio.Task[None]] = set()
 
     async def replace(self) -> None:
         """Become the only writer: returns when every predecessor is fenced and its transaction finished.
@@ -80,13 +85,14 @@ class Writer:
             KafkaError, TimeoutError, OSError: the broker did not let us.
         """
         await self.stop()
+        self._trying = False
         settings = self._settings
         self._producer = AIOKafkaProducer(
             **aiokafka_options(settings),
             transactional_id=self._transactional_id,
             transaction_timeout_ms=settings.transaction_timeout,
             compression_type=None if settings.compression == "none" else settings.compression,
-            max_batch_size=BATCH_BYTES,
+            max_batch_size=self._batch_bytes,
             max_request_size=REQUEST_BYTES,
             value_serializer=_serialize,
         )
@@ -105,42 +111,65 @@ class Writer:
             KafkaError, TimeoutError, OSError: whether it was committed is not known.
         """
         producer = self._started()
-        offsets: list[int] = []
         async with asyncio.timeout(self._deadline):
-            with _broken_as_fenced():
+            with _broken_as_closed():
                 await producer.begin_transaction()
-            sent = [await self._send(producer, output) for output in (*outputs, *state)]
-            # A record that fails does not fail aiokafka's transaction: its commit would succeed without it.
-            answers = await asyncio.gather(*sent, return_exceptions=True)
-            suspects = [
-                index for index, answer in enumerate(answers[: len(outputs)]) if isinstance(answer, REFUSALS)
-            ]
-            if suspects:
-                raise RefusedError(suspects)
-            for answer in answers:
-                if isinstance(answer, BaseException):
-                    raise answer
-                offsets.append(answer.offset)
-            with _broken_as_fenced():
+                answers = await self._answers(producer, (*outputs, *state))
+                suspects = [
+                    index
+                    for index, answer in enumerate(answers[: len(outputs)])
+                    if isinstance(answer, REFUSALS)
+                ]
+                if suspects:
+                    raise RefusedError(suspects)
+                for answer in answers:
+                    if isinstance(answer, asyncio.CancelledError):
+                        # aiokafka's, of a producer that stopped; ours would have ended the wait for the answers.
+                        raise ProducerClosed from answer
+                    if isinstance(answer, BaseException):
+                        raise answer
                 await producer.send_offsets_to_transaction({raw: end}, self._settings.group)
                 await producer.commit_transaction()
-        return offsets[len(outputs) :]
+        return [answer.offset for answer in answers[len(outputs) :]]
+
+    async def _answers(self, producer: AIOKafkaProducer, outputs: Sequence[Output]) -> list[Any]:
+        """What became of each record; a record that failed does not fail aiokafka's transaction by itself."""
+        sent: list[asyncio.Future[Any]] = []
+        try:
+            for output in outputs:
+                sent.append(await self._send(producer, output))
+        finally:
+            # Also where a send failed midway: an answer that nobody awaits would be logged as forgotten.
+            answers = await asyncio.gather(*sent, return_exceptions=True)
+        return answers
 
     async def refusal(self, output: Output) -> str | None:
         """Send one output alone, in a transaction that is thrown away: why it is refused, or None if it is taken.
 
+        The producer cannot be used for anything else until it is replaced.
+
         Raises:
             KafkaError, TimeoutError, OSError: the broker gave no answer about this output.
         """
-        await self.replace()
+        if not self._trying:
+            await self.replace()
         producer = self._started()
         try:
             async with asyncio.timeout(self._deadline):
-                await producer.begin_transaction()
-                await (await self._send(producer, output))
+                with _broken_as_closed():
+                    if not self._trying:
+                        await producer.begin_transaction()
+                    # Until something goes wrong, the next output can be tried in the same transaction.
+                    self._trying = False
+                    await (await self._send(producer, output))
+                    self._trying = True
         except REFUSALS as error:
             return type(error).__name__
         return None
+
+    def halve_batches(self) -> None:
+        """From the next producer on, put fewer records into a batch: a broker refuses or takes a batch as a whole."""
+        self._batch_bytes = max(1, self._batch_bytes // 2)
 
     async def _send(self, producer: AIOKafkaProducer, output: Output) -> "asyncio.Future[Any]":
         try:
@@ -164,10 +193,18 @@ class Writer:
         producer, self._producer = self._producer, None
         if producer is None:
             return
-        try:
-            async with asyncio.timeout(STOP_SECONDS):
-                await producer.stop()
-        except (*IN_DOUBT, AssertionError) as error:
+        # A task of its own, never cancelled: aiokafka takes a stop that was cut short for done, and would leave its
+        # sender behind. It ends at the latest when the next producer has fenced it.
+        stopping = asyncio.create_task(producer.stop())
+        self._stopping.add(stopping)
+        stopping.add_done_callback(self._stopped)
+        done, _ = await asyncio.wait([stopping], timeout=STOP_SECONDS)
+        if not done:
+            log.warning("The producer %s has not stopped yet; it is left behind", self._transactional_id)
+
+    def _stopped(self, stopping: "asyncio.Task[None]") -> None:
+        self._stopping.discard(stopping)
+        if not stopping.cancelled() and (error := stopping.exception()) is not None:
             log.warning("The producer %s did not stop in order: %r", self._transactional_id, error)
 
     def _started(self) -> AIOKafkaProducer:
@@ -181,9 +218,13 @@ def _serialize(value: object) -> object:
 
 
 @contextmanager
-def _broken_as_fenced() -> Iterator[None]:
-    """A producer that has failed for good asserts instead of raising (aiokafka 0.14, transaction_manager.py)."""
+def _broken_as_closed() -> Iterator[None]:
+    """Raise a Kafka error where a producer that has failed for good says so in other ways.
+
+    aiokafka 0.14 asserts (transaction_manager.py), or takes the transaction for one that was never begun
+    (`IllegalOperation` is no `KafkaError`: producer.py, `send`).
+    """
     try:
         yield
-    except AssertionError as error:
-        raise ProducerFenced from error
+    except (AssertionError, IllegalOperation) as error:
+        raise ProducerClosed from error

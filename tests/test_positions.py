@@ -7,7 +7,7 @@ from stream.errors import ScopeError
 from stream.positions import Place, agree
 
 POSITION = Position(next=30, changelog=7, time=0, boundary=0, rules="r", topic_id="id")
-PLACE = Place("texts.raw:0", "group", "host:1", "changes", "id", POSITION, committed=30, begin=0, end=50)
+PLACE = Place("texts.raw:0", "group", "changes", "id", POSITION, committed=30, begin=0, end=50)
 
 
 def test_a_scope_whose_positions_are_equal_goes_on() -> None:
@@ -28,14 +28,14 @@ def test_a_scope_without_any_position_may_begin() -> None:
         ),
         (
             PLACE._replace(committed=None),
-            ["ends at offset 30", "no committed offset any more", "--to-offset 30"],
+            ["ends at offset 30", "no committed offset any more", "position restore texts.raw:0"],
         ),
         (
             PLACE._replace(committed=20),
-            ["ends at offset 30", "is 20", "--topic texts.raw:0", "--to-offset 30"],
+            ["ends at offset 30", "is 20", "position restore texts.raw:0"],
         ),
-        (PLACE._replace(committed=31), ["ends at offset 30", "is 31", "--to-offset 30"]),
-        (PLACE._replace(begin=41), ["deleted offsets 30 to 40", "retention.ms"]),
+        (PLACE._replace(committed=31), ["ends at offset 30", "is 31", "position restore texts.raw:0"]),
+        (PLACE._replace(begin=41), ["deleted offsets 30 to 40", "retention.ms", "position skip texts.raw:0"]),
         (PLACE._replace(end=29), ["offset 30 is beyond the end", "(29)"]),
         (PLACE._replace(topic_id="new"), ["id id", "id new", "made again"]),
     ],

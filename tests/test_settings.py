@@ -155,7 +155,8 @@ def test_settings_given_in_the_program_win_over_the_environment(environment):
         ("LAYOUT", "16-16-16-16"), ("LAYOUT", "16-16-16-16/5"), ("LAYOUT", "x"), ("BATCH_SIZE", "0"),
         ("BATCH_SIZE", "10001"), ("BATCH_WAIT", "0ms"), ("BATCH_WAIT", "61s"), ("COMPRESSION", "brotli"),
         ("TRANSACTION_TIMEOUT", "999ms"), ("TRANSACTION_TIMEOUT", "16m"), ("SESSION_TIMEOUT", "5s"),
-        ("SESSION_TIMEOUT", "31m"), ("DEADLINE", "999ms"), ("DEADLINE", "11m"), ("WEB", "perhaps"),
+        ("SESSION_TIMEOUT", "31m"), ("DEADLINE", "999ms"), ("DEADLINE", "11m"), ("STANDBY", "warm"),
+        ("START_AT", "group:"), ("WEB", "perhaps"),
         ("WEB_PORT", "65536"), ("WEB_PORT", "-1"),
     ],
 )  # fmt: skip

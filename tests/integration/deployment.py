@@ -24,7 +24,14 @@ from confluent_kafka import (
     Producer,
     TopicPartition,
 )
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import (
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    NewTopic,
+    ResourceType,
+)
 
 SECONDS = 90
 """How long anything may take before the test fails: a loaded machine is slow, a stalled worker never comes."""
@@ -85,6 +92,8 @@ class Worker:
 
     process: "subprocess.Popen[bytes]"
     log: Path
+    refused: bool = False
+    """Whether the test has seen that it ended by itself."""
 
     def kill(self) -> None:
         self.process.kill()
@@ -95,17 +104,28 @@ class Worker:
         self.process.send_signal(signal_number)
         return self.process.wait(SECONDS)
 
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Stopped in its tracks (SIGSTOP) for the length of a block, as a frozen machine is."""
+        self.process.send_signal(signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            self.process.send_signal(signal.SIGCONT)
+
     def wait(self) -> int:
         """Wait until it ends by itself; its exit code."""
-        return self.process.wait(SECONDS)
+        code = self.process.wait(SECONDS)
+        self.refused = True
+        return code
 
     def said(self) -> str:
         return self.log.read_text()
 
-    def until_said(self, words: str) -> None:
-        """Wait for words in its log; fails if it ends without them."""
+    def until_said(self, words: str, after: int = 0) -> None:
+        """Wait for words in its log, after so many characters of it; fails if it ends without them."""
         until = time.monotonic() + SECONDS
-        while words not in self.said():
+        while words not in self.said()[after:]:
             assert self.process.poll() is None, f"the worker ended without {words!r}:\n{self.said()[-3000:]}"
             assert time.monotonic() < until, f"the worker never said {words!r}:\n{self.said()[-3000:]}"
             time.sleep(0.02)  # polling a file, bounded above
@@ -161,6 +181,10 @@ class Deployment:
         worker.until_said("is open at offset")
         return worker
 
+    def state(self, partition: int = 0) -> Path:
+        """Where the default worker keeps the state of a scope."""
+        return self.directory / "data" / self.prefix / f"{self.raw}-{partition}"
+
     def admin(self) -> AdminClient:
         return AdminClient({"bootstrap.servers": self.bootstrap}, logger=None)
 
@@ -169,6 +193,16 @@ class Deployment:
         new = NewTopic(name, partitions, 1, config={key: str(value) for key, value in config.items()})
         admin = self.admin()
         admin.create_topics([new])[name].result(SECONDS)
+
+    def configure(self, topic: str, config: Mapping[str, str]) -> None:
+        """What `kafka-configs.sh --alter --add-config` does."""
+        entries = [
+            ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET)
+            for name, value in config.items()
+        ]
+        resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=entries)
+        admin = self.admin()
+        admin.incremental_alter_configs([resource])[resource].result(SECONDS)
 
     def produce(self, events: Iterable[Raw], **options: object) -> None:
         """Produce events to the raw topic (or the one they name), in order, and wait until they are there."""
@@ -226,12 +260,21 @@ class Deployment:
 
     def until_judged(self, count: int) -> list[Output]:
         """Wait until that many events have left, then the law: each raw event left exactly once."""
+        outputs = self.until_lawful(count)
+        sources = sorted(output.source for output in outputs)
+        assert len(sources) == len(set(sources)), "an event left twice"
+        return sorted(outputs, key=lambda output: output.source)
+
+    def until_lawful(self, count: int) -> list[Output]:
+        """Wait until that many events have left, and no more."""
         outputs = self.outputs()
         until = time.monotonic() + SECONDS
         size = len(outputs)
         while size < count:
             ended = [
-                worker for worker in self.workers if worker.process.poll() not in (None, 0, -signal.SIGKILL)
+                worker
+                for worker in self.workers
+                if worker.process.poll() not in (None, 0, -signal.SIGKILL) and not worker.refused
             ]
             assert not ended, f"a worker ended:\n{ended[0].said()[-3000:]}"
             assert time.monotonic() < until, (
@@ -240,10 +283,8 @@ class Deployment:
             outputs = self.outputs()
             if len(outputs) > size:
                 size, until = len(outputs), time.monotonic() + SECONDS
-        sources = sorted(output.source for output in outputs)
-        assert len(sources) == len(set(sources)), "an event left twice"
-        assert len(sources) == count
-        return sorted(outputs, key=lambda output: output.source)
+        assert len(outputs) == count
+        return outputs
 
     def committed(self, topic: str = "", partition: int = 0) -> int:
         """The group's committed offset; -1001 where it has none."""

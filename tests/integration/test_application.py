@@ -182,23 +182,3 @@ def test_state_of_another_scheme_is_refused(deployment: Deployment) -> None:
     worker = deployment.start(html_entities=False)
     assert worker.wait() == 1
     assert "scheme" in worker.said().rsplit("Error:", 1)[-1]
-
-
-@pytest.mark.parametrize("moved", [0, 20])
-def test_a_committed_offset_that_somebody_moved_stops_the_worker(deployment: Deployment, moved: int) -> None:
-    worker = deployment.ready()
-    deployment.produce([text(sentence, NOON) for sentence in sentences(30)])
-    deployment.until_judged(30)
-    assert worker.stop() == 0
-    deployment.move_offset(moved)
-    worker = deployment.start()
-    assert worker.wait() == 1
-    said = worker.said().rsplit("Error:", 1)[-1]
-    assert "the state ends at offset 30" in said
-    assert f"committed offset is {moved}" in said
-    assert "--to-offset 30" in said
-    # The command that it names resolves it.
-    deployment.move_offset(30)
-    deployment.ready()
-    deployment.produce([text(sentences(1)[0], NOON)])
-    assert deployment.until_judged(31)[-1].kind == "duplicates"

@@ -1,84 +1,17 @@
 """A scope on a real Kafka, without Faust: deliveries, crashes and lost answers at the moments that matter."""
 
 import json
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import AsyncExitStack
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 from aiokafka import AIOKafkaProducer, TopicPartition
-from deployment import Deployment, text
+from workbench import NOON, Bench, bodies
 
-from stream import topics
-from stream.errors import ScopeError
+from stream.errors import ScopeClosedError
 from stream.events import Output, RawEvent
-from stream.scope import Scope
-from stream.settings import Settings, load
-from stream.text import Scheme
 from stream.writer import Writer
-
-NOON = 1_500_000_000_000
-
-
-@pytest.fixture(scope="module")
-def scheme() -> Scheme:
-    return Scheme.build(Settings().scheme_spec)
-
-
-class Bench:
-    """Makes scopes of one deployment and closes them all in the end."""
-
-    def __init__(self, deployment: Deployment, scheme: Scheme) -> None:
-        self.deployment = deployment
-        self.scheme = scheme
-        self.stack = AsyncExitStack()
-
-    def settings(self, **overrides: object) -> Settings:
-        d = self.deployment
-        return load(
-            broker=d.bootstrap,
-            group=d.prefix,
-            raw_topics=(d.raw,),
-            unique_topic=f"{d.prefix}.unique",
-            duplicates_topic=f"{d.prefix}.duplicates",
-            rejected_topic=f"{d.prefix}.rejected",
-            topic_retention=-1,
-            **{"data_dir": d.directory / "data", **overrides},
-        )
-
-    async def scope(self, **overrides: object) -> Scope:
-        """An open scope of partition 0."""
-        settings = self.settings(**overrides)
-        scope = Scope(settings, self.scheme, topics.prepare(settings), self.deployment.raw, 0)
-        self.stack.push_async_callback(scope.close)
-        await scope.open()
-        return scope
-
-    def produced(self, *bodies: str) -> list[RawEvent]:
-        """Events that stand in the raw topic, as a consumer is handed them."""
-        self.deployment.produce([text(body, NOON) for body in bodies])
-        messages = self.deployment.read(self.deployment.raw)[-len(bodies) :]
-        return [
-            RawEvent(self.deployment.raw, 0, m.offset() or 0, NOON, None, m.value(), ()) for m in messages
-        ]
-
-    def kinds(self) -> list[str]:
-        """What has left, in the order of the raw events; each exactly once."""
-        outputs = sorted(self.deployment.outputs(), key=lambda output: output.line)
-        lines = [output.line for output in outputs]
-        assert lines == sorted(set(lines)), "an event left twice"
-        return [output.kind for output in outputs]
-
-
-@pytest.fixture
-async def bench(deployment: Deployment, scheme: Scheme) -> AsyncIterator[Bench]:
-    bench = Bench(deployment, scheme)
-    yield bench
-    await bench.stack.aclose()
-
-
-def bodies(count: int, first: int = 0) -> list[str]:
-    return [f"第{n}句话说的是{n * 7919 % 1000}件完全不同的事情" for n in range(first, first + count)]
 
 
 def after_commit(error: Exception) -> Callable[..., object]:
@@ -149,7 +82,7 @@ async def test_a_crash_between_the_commit_and_rocksdb_is_repaired_from_the_chang
     with pytest.raises(CrashError):
         await scope.process(events)
     assert scope.position.next == 0, "nothing was written to RocksDB"
-    await scope.close()
+    await bench.close(scope)
 
     scope = await bench.scope()
     assert scope.position.next == 2
@@ -172,7 +105,7 @@ async def test_a_crash_before_the_commit_leaves_neither_outputs_nor_state(
         patch.setattr(AIOKafkaProducer, "commit_transaction", crash)
         with pytest.raises(CrashError):
             await scope.process(events)
-    await scope.close()
+    await bench.close(scope)
     assert bench.kinds() == []
 
     scope = await bench.scope()
@@ -181,21 +114,40 @@ async def test_a_crash_before_the_commit_leaves_neither_outputs_nor_state(
     assert bench.kinds() == ["unique"], "a text is never a duplicate of its own first attempt"
 
 
-async def test_a_scope_that_another_worker_took_over_writes_nothing_and_says_so(
+async def test_a_scope_that_the_group_gave_to_another_worker_writes_nothing_more(
+    bench: Bench, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    # Both are told apart by the group, of which only the new one is a member.
+    raw = bench.deployment.raw
+    async with bench.member("old", raw):
+        old = await bench.scope(client_id="old")
+        events = bench.produced(*bodies(4))
+        await old.process(events[:2])
+    async with bench.member("new", raw):
+        new = await bench.scope(client_id="new", data_dir=tmp_path / "other")
+        assert await new.process(events[:3]) == 1
+        with pytest.raises(ScopeClosedError, match="held by new now: this worker writes nothing more"):
+            await old.process(events)
+        assert await old.process(events) == 0
+        caplog.clear()
+        assert await new.process(events) == 1
+        assert not caplog.records, "the old one left the new one alone"
+    assert len(bench.kinds()) == 4
+
+
+async def test_without_a_group_the_latest_to_come_goes_on_where_the_other_was(
     bench: Bench, tmp_path: Path
 ) -> None:
     old = await bench.scope()
-    events = bench.produced(*bodies(4))
+    events = bench.produced(*bodies(9))
     await old.process(events[:2])
     new = await bench.scope(data_dir=tmp_path / "other")
-    assert await new.process(events) == 2
-    assert await new.process(bench.produced(*bodies(1, first=7))) == 1
-    with pytest.raises(ScopeError, match="another worker has judged on to offset 5"):
-        await old.process(events)
-    assert len(bench.kinds()) == 5
-    # The old one's last attempt has fenced the new one, which finds its feet again.
-    assert await new.process(bench.produced(*bodies(2, first=10))) == 2
-    assert len(bench.kinds()) == 7
+    assert await new.process(events[:5]) == 3
+    await old.process(events[:7])
+    assert old.position.next == 7
+    await new.process(events)
+    assert new.position.next == 9
+    assert len(bench.kinds()) == 9
 
 
 async def test_events_that_lie_before_the_first_delivery_are_judged_all_the_same(bench: Bench) -> None:
@@ -222,7 +174,9 @@ async def test_after_a_redelivery_a_gap_is_looked_into(bench: Bench) -> None:
     assert len(bench.kinds()) == 20
 
 
-async def test_an_idle_scope_moves_its_position_over_markers_but_never_over_events(bench: Bench) -> None:
+async def test_an_idle_scope_judges_what_nobody_delivered_and_moves_its_position_over_markers(
+    bench: Bench,
+) -> None:
     scope = await bench.scope()
     producer = AIOKafkaProducer(
         bootstrap_servers=bench.deployment.bootstrap, transactional_id=f"{bench.deployment.raw}-p"
@@ -231,11 +185,10 @@ async def test_an_idle_scope_moves_its_position_over_markers_but_never_over_even
         body = json.dumps({"text": "事务里的一句话"}).encode()
         await producer.send_and_wait(bench.deployment.raw, body, partition=0, timestamp_ms=NOON)
     await scope.settle()
-    assert scope.position.next == 0, "there is an event to judge"
-    assert await scope.process([RawEvent(bench.deployment.raw, 0, 0, NOON, None, body, ())]) == 1
-    await scope.settle()
+    assert bench.kinds() == ["unique"], "an event that nobody delivered is judged"
     assert scope.position.next == 2
     assert bench.deployment.committed() == 2
+    assert await scope.process([RawEvent(bench.deployment.raw, 0, 0, NOON, None, body, ())]) == 0
 
 
 async def test_the_batch_in_flight_is_finished_before_a_scope_closes(bench: Bench) -> None:
@@ -246,9 +199,10 @@ async def test_the_batch_in_flight_is_finished_before_a_scope_closes(bench: Benc
     judging = asyncio.create_task(scope.process(events))
     await asyncio.sleep(0)
     await scope.close()
-    assert await judging in (0, 50)
-    assert len(bench.kinds()) == await judging
-    assert bench.deployment.committed() == await judging
+    with suppress(ScopeClosedError):
+        await judging
+    assert len(bench.kinds()) == bench.deployment.committed() == scope.position.next
+    assert scope.position.next in (0, 50)
 
 
 async def test_a_state_directory_that_another_process_holds_is_refused(bench: Bench) -> None:
