@@ -6,7 +6,7 @@ VENV ?= .venv
 BIN = $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint format bench kafka clean
+.PHONY: help demo test lint format bench kafka faults clean
 
 help:  ## Say what there is to make.
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/make \1\t\2/' | expand -t 14
@@ -35,6 +35,13 @@ format: $(VENV)/.installed  ## Bring the code into its style.
 
 bench: $(VENV)/.installed  ## Measure text, state and disk on this machine (needs the real texts).
 	$(BIN)/python -P bench/text.py && $(BIN)/python -P bench/state.py && $(BIN)/python -P bench/disk.py
+
+# Three runs with a hundred kills each, then failovers, zombies and broker kills: most of two hours. FAULTS chooses others.
+SINGLE = --kill 80 --kill-early 10 --stop 5 --lose-state 5
+PAIR = --failover 20 --zombie 5 --broker-kill 10 --broker-stop 3 --kill 5
+faults: $(VENV)/.installed  ## Inject faults into a real Kafka and its workers, and compare with the offline judge.
+	$(BIN)/python -m tests.faults $(or $(FAULTS),--seed 1 --seed 2 --seed 3 --events 200000 $(SINGLE))
+	$(if $(FAULTS),,$(BIN)/python -m tests.faults --seed 4 --events 60000 $(PAIR))
 
 kafka: $(VENV)/.installed  ## Run an Apache Kafka for development until Ctrl-C.
 	$(BIN)/python -m stream.broker
