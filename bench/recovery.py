@@ -1,8 +1,7 @@
 """How many originals a second does a state take in that is built anew from its changelog, and how much memory?
 
-The originals are those of the real comments, over and over with other fingerprints and contents, in records of
-300, as a worker writes them; expiry leaves two days of an hour of a million texts behind. No Kafka: the reading
-is measured apart (`make faults` and the worker's log show it).
+The originals have random fingerprints and contents, and stand in records of 300, as a worker writes them; they fill
+four windows. No Kafka: what reading the changelog takes comes on top.
 
 Run: python -P bench/recovery.py [--originals 1000000]
 """
@@ -57,12 +56,15 @@ def main() -> None:
     count = parser.parse_args().originals
     values = list(records(count))
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    spent = {"decode": 0.0, "apply": 0.0, "merge": 0.0}
+    spent = {"decode": 0.0, "write": 0.0, "index": 0.0}
     with tempfile.TemporaryDirectory() as directory:
-        path = Path(directory) / "state"
-        with SegmentTable.open(
-            path, scheme="s", layout=Layout(), window_span=count // 4 + 1, origin={}
-        ) as table:
+
+        def opened() -> SegmentTable:
+            return SegmentTable.open(
+                Path(directory) / "state", scheme="s", layout=Layout(), window_span=count // 4 + 1, origin={}
+            )
+
+        with opened() as table:
             done = 0
             for chunk in chunks(values):
                 begun = time.perf_counter()
@@ -70,15 +72,11 @@ def main() -> None:
                 spent["decode"] += time.perf_counter() - begun
                 begun = time.perf_counter()
                 done += len(chunk)
-                table.apply(decoded, done)
-                spent["apply"] += time.perf_counter() - begun
-                begun = time.perf_counter()
-                table.merge_step()
-                spent["merge"] += time.perf_counter() - begun
-            begun = time.perf_counter()
-            while table.merge_step():
-                pass
-            spent["merge"] += time.perf_counter() - begun
+                table.load(decoded, done)
+                spent["write"] += time.perf_counter() - begun
+        begun = time.perf_counter()
+        opened().close()
+        spent["index"] += time.perf_counter() - begun
     whole = sum(spent.values())
     for name, seconds in spent.items():
         print(f"{name:8} {seconds:7.2f} s {count / seconds:12,.0f} originals/s")

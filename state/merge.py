@@ -25,12 +25,14 @@ class Merge:
     """A merge under way.
 
     Args:
-        window: The window whose originals in memory are merged. They are frozen now.
+        window: The window whose posting lists take the originals.
+        run: Those that are merged, the first of which lies at the window's `merged`; see `Window.freeze` and
+            `Window.gather`.
     """
 
-    def __init__(self, window: Window) -> None:
+    def __init__(self, window: Window, run: Run) -> None:
         self.window = window
-        self._run = window.freeze()
+        self._run = run
         self._table = 0
         self._sorted = _Sorted(self._run, 0)
         self._at = 0

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from state import store as stores
 from state.changelog import Record
 from state.description import Description
-from state.errors import StateCorruptError
+from state.errors import StateCorruptError, StateError
 from state.expiry import NONE_ALIVE, Expiry
 from state.layout import Layout
 from state.merge import Merge
@@ -24,6 +24,7 @@ from state.original import Original
 from state.position import Position, follow
 from state.postings import PREFIX
 from state.search import Queries
+from state.segments import Run
 from state.store import DEFAULT_FAMILY, Store
 from state.windows import WINDOW_FLOOR, Extent, Window, WindowStatus, divide, extents
 
@@ -34,6 +35,12 @@ MERGE_AT = 1_000_000
 
 A million takes about 40 MB and is loaded again in a few seconds when the state is opened. A merge rewrites
 most lists of the window, so a smaller number writes the window more often.
+"""
+
+BULK = 4_000_000
+"""How many originals are merged at once where a table is opened that holds many which are not.
+
+Each merge rewrites the window's lists, so more at once write less; four million take about 200 MB meanwhile.
 """
 
 Progress = Callable[[str, int, int], None]
@@ -92,6 +99,7 @@ class SegmentTable:
         self._merge_at = merge_at
         self._windows: list[Window] = []
         self._merge: Merge | None = None
+        self._loading = False
         self._expiry = Expiry(lambda: self._windows)
 
     @classmethod
@@ -185,6 +193,7 @@ class SegmentTable:
                 f"The layout {self.layout} finds every pair up to a Hamming distance of "
                 f"{self.layout.max_distance}, not of {max_distance}: take a layout with more blocks."
             )
+        self._require_indexed()
         rows, offsets, distances = [], [], []
         if len(fingerprints):
             queries = Queries(self.layout, fingerprints)
@@ -251,10 +260,29 @@ class SegmentTable:
             ChangelogError: A record does not follow from the state. Nothing has been applied.
             StateError: The state cannot be written.
         """
+        self._require_indexed()
+        for window, added in self._write(records, changelog):
+            window.index(added)
+
+    def load(self, records: Sequence[Record], changelog: int) -> None:
+        """Take in as `apply` does, where many records follow and nothing is asked meanwhile.
+
+        Nothing is indexed: close the table and open it again, which sorts and merges all of it at once, before
+        anything is looked up. Arguments and errors are those of `apply`.
+        """
+        for _ in self._write(records, changelog):
+            self._loading = True
+
+    def _require_indexed(self) -> None:
+        if self._loading:
+            raise StateError(f"The state in {self.path} was loaded and not indexed: open it again first.")
+
+    def _write(self, records: Sequence[Record], changelog: int) -> list[tuple[Window, list[Original]]]:
+        """Write what records add, with the position; returns which originals went to which window."""
         before = self.position
         position, originals = follow(self.path, before, records, changelog)
         if position is None:
-            return
+            return []
         begun = before.changelog if before else 0
         # Records that are applied again must not set it back.
         position = position._replace(changelog=max(changelog, begun))
@@ -280,12 +308,14 @@ class SegmentTable:
         batch.put(DEFAULT_FAMILY, _POSITION, position.encode())
         self._store.write(batch)
         self.position = position
-        for extent, added in divided:
-            windows[extent.first].extend(extent, added)
+        for extent, _ in divided:
+            windows[extent.first].extent = extent
+        written = [(windows[extent.first], added) for extent, added in divided]
         for extent in expired:
             self._drop(windows.pop(extent.first))
         self._windows = list(windows.values())
         self._expiry.trim(position.boundary)
+        return [(window, added) for window, added in written if window in self._windows]
 
     def merge_step(self) -> bool:
         """Do a slice of the merging that is due, about 50 ms of it.
@@ -298,7 +328,7 @@ class SegmentTable:
             if due is None:
                 return False
             # Sorting what is to be merged is a slice of its own.
-            self._merge = Merge(due)
+            self._merge = Merge(due, due.freeze())
             return True
         if self._merge.step():
             return True
@@ -375,11 +405,17 @@ class SegmentTable:
         for extent in known:
             window = Window(self._store, extent, self.layout)
             self._windows.append(window)
-            begin = extent.merged
+            while window.extent.end - window.extent.merged >= self._merge_at:
+                run = window.gather(max(self._merge_at, BULK))
+                if not len(run.ids):
+                    break
+                before = window.extent.merged
+                self._merge_whole(window, run)
+                done += window.extent.merged - before
+                progress("index", done, total)
+            begin = window.extent.merged
             while begin < extent.end:
-                if window.unmerged >= self._merge_at:
-                    self._merge_whole(window)
-                after = window.load(begin, min(_CHUNK, self._merge_at))
+                after = window.load(begin, _CHUNK)
                 done += after - begin
                 begin = after
                 progress("index", done, total)
@@ -393,8 +429,8 @@ class SegmentTable:
         batch.put(DEFAULT_FAMILY, _DESCRIPTION, description.encode())
         self._store.write(batch)
 
-    def _merge_whole(self, window: Window) -> None:
-        merge = Merge(window)
+    def _merge_whole(self, window: Window, run: Run) -> None:
+        merge = Merge(window, run)
         while merge.step():
             pass
 

@@ -37,6 +37,9 @@ texts are judged in minutes, or few texts come in a day, windows by time alone w
 many originals take about 15 MB, and what has expired among them is left out by the boundary all the same.
 """
 
+# How many originals are read at a time where many are: about ten megabytes.
+_GATHERED = 1 << 16
+
 _ENTRY = b"e"
 _CONTENT = b"c"
 _META = b"window:"
@@ -213,11 +216,10 @@ class Window:
             batch.put(family, _ENTRY + local, entries.encode(item))
             batch.put(family, _CONTENT + item.content, local)
 
-    def extend(self, extent: Extent, originals: Sequence[Original]) -> None:
-        """Take on originals that have been written, and index them."""
-        self.extent = extent
+    def index(self, originals: Sequence[Original]) -> None:
+        """Index originals that have been written, in memory."""
         indexed = [
-            (item.fingerprint, item.offset - extent.first)
+            (item.fingerprint, item.offset - self.extent.first)
             for item in originals
             if item.fingerprint is not None
         ]
@@ -236,6 +238,20 @@ class Window:
         fingerprints, present = entries.fingerprints(values)
         self.fresh.insert(fingerprints[present], np.array(ids, np.uint32)[present])
         return ids[-1] + 1 if len(ids) == limit else self.extent.end
+
+    def gather(self, limit: int) -> Run:
+        """Up to `limit` stored originals that are not merged yet, in order of each table; they are not looked up.
+
+        Nothing of the window may be indexed in memory.
+        """
+        begin, count = self.extent.merged, 0
+        columns: list[tuple[NDArray[np.uint64], NDArray[np.uint32]]] = []
+        while count < limit and begin < self.extent.end:
+            ids, values = self._scan(begin, min(_GATHERED, limit - count))
+            fingerprints, present = entries.fingerprints(values)
+            columns.append((fingerprints[present], np.array(ids, np.uint32)[present]))
+            begin, count = ids[-1] + 1, count + len(ids)
+        return Run(self.layout, *(np.concatenate([column[place] for column in columns]) for place in (0, 1)))
 
     def freeze(self) -> Run:
         """Set the index in memory apart, to be merged; it answers lookups until `thaw`."""

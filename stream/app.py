@@ -48,6 +48,8 @@ class Application(faust.App):
             broker_credentials=faust_credentials(settings),
             broker_session_timeout=settings.session_timeout / 1000,
             broker_heartbeat_interval=settings.session_timeout / 1000 / HEARTBEATS_A_SESSION,
+            # Faust's default of 90 s would let one answer that never comes hold the consumer, and its heartbeats.
+            broker_request_timeout=max(settings.deadline, settings.session_timeout) / 1000 + 1,
             broker_max_poll_interval=REBUILD_SECONDS,
             broker_commit_interval=REBUILD_SECONDS,
             broker_commit_every=2**31,

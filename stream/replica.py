@@ -230,6 +230,11 @@ class Replica:
             table.close()
             log.info("The state of scope %s is closed", self.name)
 
+    def _reopen(self) -> None:
+        self.table.close()
+        self._table = None
+        self._open()
+
     def _set_aside(self) -> None:
         """Put the state out of the way. It is kept until another stands, as it may hold more than the changelog."""
         try:
@@ -266,11 +271,23 @@ class Replica:
 
     async def _replay(self, reader: Reader, begin: int, end: int) -> None:
         position = self.position
+        if position is not None:
+            await self._read(reader, position.changelog, end, _follow)
+        elif begin < end:
+            # From nothing: written without an index, which is then built once for all of it.
+            await self._read(reader, begin, end, _load)
+            await self.run(self._reopen)
+
+    async def _read(
+        self,
+        reader: Reader,
+        begin: int,
+        end: int,
+        take_in: Callable[[SegmentTable, "Sequence[ConsumerRecord[bytes, bytes]]"], None],
+    ) -> None:
         shown = asyncio.get_running_loop().time()
-        async for records in reader.read(
-            self.changelog, begin if position is None else position.changelog, end
-        ):
-            await self._apply_all(records)
+        async for records in reader.read(self.changelog, begin, end):
+            await self.run(take_in, self.table, records)
             if asyncio.get_running_loop().time() > shown + SHOW_SECONDS:
                 shown = asyncio.get_running_loop().time()
                 log.info(
@@ -290,15 +307,20 @@ class Replica:
             position.changelog if position else begin,
         )
         async for records in reader.tail(self.changelog, begin if position is None else position.changelog):
-            await self._apply_all(records)
+            await self.run(_follow, self.table, records)
         raise AssertionError("a tail has no end")
 
-    async def _apply_all(self, records: Sequence["ConsumerRecord[bytes, bytes]"]) -> None:
-        await self.run(_decode_and_apply, self.table, records)
+
+def _follow(table: SegmentTable, records: "Sequence[ConsumerRecord[bytes, bytes]]") -> None:
+    _apply(table, *_decoded(records))
 
 
-def _decode_and_apply(table: SegmentTable, records: Sequence["ConsumerRecord[bytes, bytes]"]) -> None:
-    _apply(table, [decode(record.value or b"") for record in records], records[-1].offset + 1)
+def _load(table: SegmentTable, records: "Sequence[ConsumerRecord[bytes, bytes]]") -> None:
+    table.load(*_decoded(records))
+
+
+def _decoded(records: "Sequence[ConsumerRecord[bytes, bytes]]") -> tuple[list[Record], int]:
+    return [decode(record.value or b"") for record in records], records[-1].offset + 1
 
 
 def _apply(table: SegmentTable, records: Sequence[Record], changelog: int) -> None:

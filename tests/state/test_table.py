@@ -561,3 +561,35 @@ def test_records_may_be_applied_while_the_contents_are_read(path, monkeypatch):
         seen = [next(reading).offset]
         fill(table, 10, first=20, boundary=12)
         assert [*seen, *(item.offset for item in reading)] == [0, 1, 2, 3, *range(12, 30)]
+
+
+def test_what_was_loaded_is_not_looked_up_before_it_is_indexed(tmp_path):
+    with open_table(tmp_path) as table:
+        table.load([record([original(0, 0)], 0, 1, 0)], 1)
+        with pytest.raises(StateError, match="open it again"):
+            near(table, [0], 3, [0])
+        with pytest.raises(StateError, match="open it again"):
+            table.apply([record([original(1, 0)], 1, 2, 0)], 2)
+    with open_table(tmp_path) as table:
+        assert near(table, [0], 3, [0]) == [(0, 0, 0)]
+
+
+def test_a_crash_while_a_state_is_loaded_leaves_what_can_be_gone_on_from(tmp_path):
+    log = [record([original(n, n), original(n + 1, n)], n, n + 2, n) for n in range(0, 60, 2)]
+    with open_table(tmp_path / "a") as table:
+        table.load(log[:10], 10)
+        table.load(log[10:20], 20)
+        table.checkpoint(tmp_path / "crashed")
+    with open_table(tmp_path / "crashed") as table:
+        assert table.position.changelog == 20
+        table.apply(log[15:], 30)
+        assert [item.offset for item in table.contents()] == list(range(60))
+        assert len(near(table, [0], 3, [0])) == 60
+
+
+def test_many_texts_without_features_are_loaded_too(tmp_path):
+    with open_table(tmp_path) as table:
+        table.load([record([original(n, 0, None) for n in range(20)], 0, 20, 0)], 1)
+    with open_table(tmp_path) as table:
+        assert [item.offset for item in table.contents()] == list(range(20))
+        assert near(table, [0], 3, [0]) == []

@@ -133,10 +133,18 @@ class TableMachine(RuleBasedStateMachine):
 
     @rule()
     def rebuild_from_what_the_changelog_must_keep(self):
+        kept = [decode(value) for value in self.log[self.table.changelog_needed :]]
         with open_table(self.directory / "rebuilt", self.table.layout) as rebuilt:
-            self.apply(rebuilt, self.table.changelog_needed)
+            rebuilt.load(kept, len(self.log))
+        with open_table(self.directory / "rebuilt", self.table.layout) as rebuilt:
             assert rebuilt.position == self.table.position
             assert list(rebuilt.contents()) == list(self.table.contents())
+            alive = [item.fingerprint for item in self.model.alive() if item.fingerprint is not None]
+            queries, boundaries = [*CENTRES, *alive], [self.model.boundary] * (len(CENTRES) + len(alive))
+            distance = rebuilt.layout.max_distance
+            assert near(rebuilt, queries, distance, boundaries) == self.model.near(
+                queries, distance, boundaries
+            )
         rebuilt.destroy(self.directory / "rebuilt")
 
     @invariant()
