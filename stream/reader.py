@@ -15,6 +15,9 @@ from stream.settings import Settings
 log = logging.getLogger(__name__)
 
 _POLL_MS: Final = 200
+_FETCH_MS: Final = 50
+"""How long the broker may wait for records before it answers. Questions about offsets queue behind that answer, and an
+opening asks several; at aiokafka's 500 ms they would be most of a failover."""
 _MOST_RECORDS: Final = 2000
 _STOP_SECONDS: Final = 5.0
 
@@ -57,6 +60,16 @@ class Reader:
             BrokerError: the broker sent nothing for as long as the deadline.
         """
         self._seek(partition, start)
+        try:
+            async for records in self._read(partition, start, end):
+                yield records
+        finally:
+            # A request for more would go on in the background, and hold the next question up.
+            self._consumer.unsubscribe()
+
+    async def _read(
+        self, partition: TopicPartition, start: int, end: int
+    ) -> AsyncIterator[list[ConsumerRecord[Any, Any]]]:
         position = start
         loop = asyncio.get_running_loop()
         until = loop.time() + self._deadline
@@ -104,6 +117,7 @@ async def open_reader(settings: Settings, group: str | None = None) -> AsyncIter
         enable_auto_commit=False,
         isolation_level="read_committed",
         auto_offset_reset="none",
+        fetch_max_wait_ms=_FETCH_MS,
     )
     deadline = settings.deadline / 1000
     try:
