@@ -65,7 +65,7 @@ class Reader:
                 yield records
         finally:
             # A request for more would go on in the background, and hold the next question up.
-            self._consumer.unsubscribe()
+            self._consumer.pause(partition)
 
     async def _read(
         self, partition: TopicPartition, start: int, end: int
