@@ -22,7 +22,7 @@ demo: $(VENV)/.installed  ## Judge 35,000 real reviews on an embedded broker and
 	$(BIN)/textsieve demo
 
 test: $(VENV)/.installed  ## Run all tests; those that need Kafka start one (Java 17 and Maven).
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 3 --dist loadfile
 
 lint: $(VENV)/.installed  ## Check style and types.
 	$(BIN)/ruff check

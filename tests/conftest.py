@@ -122,5 +122,7 @@ def _keep_only_the_log(broker: ApacheKafka) -> None:
 def _show(config: pytest.Config, sentence: str) -> None:
     capture = config.pluginmanager.getplugin("capturemanager")
     terminal = config.pluginmanager.getplugin("terminalreporter")
+    if terminal is None:  # one of several processes of pytest-xdist
+        return
     with capture.global_and_fixture_disabled():
         terminal.write_line(f"\n{sentence}")
