@@ -6,7 +6,7 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from stream.broker.base import Broker, Progress, log_tail, silent
+from stream.broker.base import Broker, Progress, free_ports, log_tail, silent
 from stream.broker.jars import apache_kafka_unavailable, java, kafka_version, resolve_jars
 from stream.errors import BrokerError
 
@@ -39,8 +39,13 @@ class ApacheKafka(Broker):
     Args:
         directory: as for every broker.
         port: as for every broker.
+        proxy_port: a port on which a proxy listens that forwards to `proxied_port`. Clients that come that way are
+            told to come back that way; everybody else uses `bootstrap`. None for no such listener.
         overrides: broker properties that differ from `server_properties`.
         progress: is told what the first start fetches.
+
+    Attributes:
+        proxied_port: the port behind the proxy; None where there is none.
     """
 
     def __init__(
@@ -48,12 +53,18 @@ class ApacheKafka(Broker):
         directory: Path,
         *,
         port: int | None = None,
+        proxy_port: int | None = None,
         overrides: Mapping[str, str] | None = None,
         progress: Progress = silent,
     ) -> None:
         super().__init__(directory, port=port)
         self.name = f"Apache Kafka {kafka_version()}"
-        self._properties = server_properties(self.port, self._second_port) | dict(overrides or {})
+        properties = server_properties(self.port, self._second_port)
+        self.proxied_port: int | None = None
+        if proxy_port is not None:
+            (self.proxied_port,) = free_ports(1)
+            properties = _with_proxy(properties, self.proxied_port, proxy_port)
+        self._properties = properties | dict(overrides or {})
         self._progress = progress
         self._jars = Path()
 
@@ -125,6 +136,15 @@ def server_properties(port: int, controller_port: int) -> dict[str, str]:
         "num.network.threads": "2",
         "num.io.threads": "2",
         "log.segment.bytes": "16777216",
+    }
+
+
+def _with_proxy(properties: Mapping[str, str], port: int, advertised: int) -> dict[str, str]:
+    return {
+        **properties,
+        "listeners": f"{properties['listeners']},PROXIED://127.0.0.1:{port}",
+        "advertised.listeners": f"{properties['advertised.listeners']},PROXIED://127.0.0.1:{advertised}",
+        "listener.security.protocol.map": f"{properties['listener.security.protocol.map']},PROXIED:PLAINTEXT",
     }
 
 

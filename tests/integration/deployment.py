@@ -318,6 +318,8 @@ def _consumer(bootstrap: str, isolation: str, group: str = "reader") -> Iterator
             "enable.auto.commit": False,
             "auto.offset.reset": "earliest",
             "enable.partition.eof": True,
+            # An empty partition is known to be one only when its first fetch is answered.
+            "fetch.wait.max.ms": 10,
         }
     )
     try:
