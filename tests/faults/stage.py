@@ -2,6 +2,7 @@
 
 import random
 import shutil
+import signal
 import sys
 import time
 from pathlib import Path
@@ -132,9 +133,15 @@ class Stage:
 
     def _pause(self, until: float, trouble: str) -> None:
         if time.monotonic() > until:
-            logs = "\n".join(f"{place}: {worker.said()[-3000:]}" for place, worker in self.places.items())
-            raise RunError(f"After {STALL_SECONDS} s {trouble}\n{logs}")
+            raise RunError(f"After {STALL_SECONDS} s {trouble}\n{self._stacks()}")
         time.sleep(0.02)  # polling, bounded above
+
+    def _stacks(self) -> str:
+        """The end of the workers' logs, with the stacks of their threads and tasks, which mode prints at SIGUSR1."""
+        for worker in self.places.values():
+            worker.process.send_signal(signal.SIGUSR1)
+        time.sleep(3)  # for people who look for the cause; nothing waits on it
+        return "\n".join(f"{place}: {worker.said()[-30_000:]}" for place, worker in self.places.items())
 
     def wait(self, least: float, most: float) -> None:
         """Let a random time pass: the moment of a fault is what is drawn here."""
