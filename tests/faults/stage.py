@@ -138,10 +138,15 @@ class Stage:
 
     def _stacks(self) -> str:
         """The end of the workers' logs, with the stacks of their threads and tasks, which mode prints at SIGUSR1."""
+        before = [worker.said() for worker in self.places.values()]
         for worker in self.places.values():
             worker.process.send_signal(signal.SIGUSR1)
         time.sleep(3)  # for people who look for the cause; nothing waits on it
-        return "\n".join(f"{place}: {worker.said()[-30_000:]}" for place, worker in self.places.items())
+        logs = [
+            (place, said, worker.said())
+            for (place, worker), said in zip(self.places.items(), before, strict=True)
+        ]
+        return "\n".join(f"{place}: {said[-3000:]}\n{now[len(said) :]}" for place, said, now in logs)
 
     def wait(self, least: float, most: float) -> None:
         """Let a random time pass: the moment of a fault is what is drawn here."""
