@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from itertools import islice
 from pathlib import Path
 from typing import Self, cast
 
@@ -33,8 +32,11 @@ _WRITE_BUFFER_BYTES = 32 << 20
 _LOG_BYTES = 256 << 20
 # False positives of one in a hundred: most content keys that are asked for are nowhere.
 _BLOOM_BITS_PER_KEY = 10
-# RocksDB's own log of what it does, a file per opening.
+# RocksDB's account of what it does, a file per opening. Each family written out adds some 10 KB to it; a limit to
+# its size would do harm: a new file begins with what was said of every family ever made, and soon consists of it.
 _KEPT_INFO_LOGS = 3
+# Its list of its files holds every change to them until it is written anew: at this size, not at a gigabyte.
+_MANIFEST_BYTES = 16 << 20
 
 
 class Batch:
@@ -122,13 +124,19 @@ class Store:
 
     def scan(self, family: str, begin: bytes, end: bytes, limit: int) -> list[tuple[bytes, bytes]]:
         """The first `limit` keys and values of a family from `begin` to before `end`, in order."""
-        # No iterator outlives the call: one that did would keep the directory locked after a close.
+        found: list[tuple[bytes, bytes]] = []
         with _in_our_words(self.path):
-            items = cast(Iterator[tuple[bytes, bytes]], self._reads[family].items(from_key=begin))
-            found = list(islice(items, limit))
-            del items
-        while found and found[-1][0] >= end:
-            found.pop()
+            iterator = self._reads[family].iter()
+            try:
+                iterator.seek(begin)
+                while len(found) < limit and iterator.valid() and (key := iterator.key()) < end:
+                    found.append((key, iterator.value()))
+                    iterator.next()
+                # Where it meets damage it ends as it does behind the last key: only this tells them apart.
+                iterator.status()
+            finally:
+                # One that lived on, in the frames of the error too, would keep the directory locked after a close.
+                del iterator
         return found
 
     def size(self, family: str) -> int:
@@ -175,12 +183,16 @@ class Store:
         options.set_write_buffer_size(_WRITE_BUFFER_BYTES)
         options.set_max_total_wal_size(_LOG_BYTES)
         options.set_keep_log_file_num(_KEPT_INFO_LOGS)
+        # By default an idle scope adds statistics to that account for ever, megabytes a day.
+        options.set_stats_dump_period_sec(0)
+        options.set_max_manifest_file_size(_MANIFEST_BYTES)
         return options
 
 
 def exists(path: Path) -> bool:
-    """Whether there is a RocksDB at `path`."""
-    return (path / "CURRENT").exists()
+    """Whether there is a RocksDB at `path`, even one that has lost some of its files."""
+    # Where only CURRENT is gone RocksDB would begin anew, and then replay the log that is left into nothing.
+    return any(file.name == "CURRENT" or file.suffix in (".sst", ".log") for file in path.glob("*"))
 
 
 def destroy(path: Path) -> None:

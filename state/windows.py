@@ -331,7 +331,7 @@ class Window:
         # Beyond the last original may lie some that were written in a batch whose position was lost.
         last = _ENTRY + (self.extent.end - 1).to_bytes(4, "big")
         found = self.store.scan(self.extent.family, _ENTRY + begin.to_bytes(4, "big"), last + b"\0", limit)
-        # RocksDB's iterator ends where it meets damage, as it does at the end.
+        # One that should be there and is not is never taken for the end.
         if len(found) < limit and (not found or found[-1][0] != last):
             raise self._lost(self.extent.last)
         return [int.from_bytes(key[1:], "big") for key, _ in found], [value for _, value in found]

@@ -1,15 +1,22 @@
 """What the state's tests share: originals that lie near each other, and a plain model that searches them all."""
 
+import os
+import shutil
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
 from hypothesis import strategies as st
 
 from state.changelog import Record
+from state.errors import StateError
 from state.layout import Layout
 from state.original import Original
 from state.table import NONE_ALIVE, Matches, SegmentTable
+
+# RocksDB syncs much when it opens and writes files out; no crash in these tests needs a disk.
+IN_MEMORY = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None  # noqa: S108 - mkdtemp makes it private
 
 ORIGIN = {"cluster": "c", "topic": "texts.raw", "partition": "0"}
 
@@ -71,6 +78,16 @@ def finish_merging(table: SegmentTable) -> None:
     """Do all the merging that is due."""
     while table.merge_step():
         pass
+
+
+def crash(table: SegmentTable, copy: Path) -> None:
+    """Leave in `copy` what a process that dies now leaves: what was written, without a close. The table is gone."""
+    # So that no file comes or goes while they are copied.
+    table._store._database.cancel_all_background(True)
+    shutil.copytree(table.path, copy)
+    with suppress(StateError):  # it cannot write out any more what is in memory
+        table.close()
+    shutil.rmtree(table.path)
 
 
 def near(table: SegmentTable, queries: Sequence[int], max_distance: int, boundaries: Sequence[int]) -> list:

@@ -1,6 +1,5 @@
 """The segment table against a plain search of everything, whatever happens to it in between."""
 
-import os
 import shutil
 import tempfile
 from pathlib import Path
@@ -12,6 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 from state_model import (
     CENTRES,
+    IN_MEMORY,
     LAYOUTS,
     Model,
     content,
@@ -37,10 +37,6 @@ batches = st.tuples(
     st.sampled_from([400, 60, 1000]),
     st.integers(0, 12),
 )
-
-
-# RocksDB syncs much when it opens; no crash in here needs a disk.
-IN_MEMORY = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None  # noqa: S108 - mkdtemp makes it private
 
 
 class TableMachine(RuleBasedStateMachine):
