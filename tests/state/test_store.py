@@ -1,8 +1,10 @@
 """RocksDB underneath the state."""
 
+import random
+
 import pytest
 
-from state.errors import StateError
+from state.errors import StateCorruptError, StateError
 from state.store import Store
 
 
@@ -52,3 +54,32 @@ def test_reading_a_family_that_was_dropped_is_an_error_not_an_empty_answer(tmp_p
         store.drop("a")
         with pytest.raises(StateError, match="dropped"):
             store.get("a", [b"key"])
+
+
+def test_a_scan_does_not_take_damage_for_the_end(tmp_path):
+    # RocksDB's iterator ends at the one as at the other.
+    chance = random.Random(1)
+    with Store(tmp_path / "state") as store:
+        batch = store.batch()
+        for number in range(1000):
+            batch.put("default", number.to_bytes(4, "big"), chance.randbytes(100))
+        store.write(batch)
+    (file,) = (tmp_path / "state").glob("*.sst")
+    data = bytearray(file.read_bytes())
+    data[len(data) // 2] ^= 1
+    file.write_bytes(data)
+    with Store(tmp_path / "state") as store:
+        assert len(store.scan("default", b"", b"\xff", 100)) == 100
+        with pytest.raises(StateCorruptError, match="the changelog rebuilds it"):
+            store.scan("default", b"", b"\xff", 1000)
+    # The error is still held, and the directory is not.
+    Store(tmp_path / "state").close()
+
+
+def test_the_list_of_files_does_not_grow_for_ever(tmp_path, monkeypatch):
+    monkeypatch.setattr("state.store._MANIFEST_BYTES", 2000)
+    with Store(tmp_path / "state") as store:
+        for number in range(60):
+            store.create(f"family-{number}")
+            store.drop(f"family-{number}")
+        assert sum(file.stat().st_size for file in (tmp_path / "state").glob("MANIFEST-*")) < 4000
