@@ -56,8 +56,8 @@ def test_reading_a_family_that_was_dropped_is_an_error_not_an_empty_answer(tmp_p
             store.get("a", [b"key"])
 
 
-def test_a_scan_does_not_take_damage_for_the_end(tmp_path):
-    # RocksDB's iterator ends at the one as at the other.
+def test_damage_is_taken_neither_for_the_end_nor_for_a_value(tmp_path):
+    # RocksDB's iterator ends at damage as at the end.
     chance = random.Random(1)
     with Store(tmp_path / "state") as store:
         batch = store.batch()
@@ -72,6 +72,8 @@ def test_a_scan_does_not_take_damage_for_the_end(tmp_path):
         assert len(store.scan("default", b"", b"\xff", 100)) == 100
         with pytest.raises(StateCorruptError, match="the changelog rebuilds it"):
             store.scan("default", b"", b"\xff", 1000)
+        with pytest.raises(StateCorruptError, match="the changelog rebuilds it"):
+            store.get("default", [number.to_bytes(4, "big") for number in range(1000)])
     # The error is still held, and the directory is not.
     Store(tmp_path / "state").close()
 
