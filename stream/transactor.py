@@ -259,8 +259,9 @@ class Transactor:
     async def _find_refused(self, batch: Batch, suspects: Sequence[int]) -> dict[int, Input]:
         refused: dict[int, Input] = {}
         for index in suspects:
-            self._turns.require()
             offset = batch.offsets[index]
+            # Trying it takes a new producer, which would fence the next owner of the scope.
+            await self._turns.persist("it is not known which event was refused", self._require_held)
             try:
                 cause = await self._writer.refusal(batch.outputs[index])
             except IN_DOUBT as error:

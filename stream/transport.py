@@ -1,13 +1,23 @@
-"""The one place where a class of Faust is overridden: the raw consumer reads committed events only.
+"""The one place where a class of Faust is overridden: the raw consumer reads committed events only, starts, and ends.
 
 Faust 0.15.3 asks for `read_committed` only under its own exactly-once (faust/transport/drivers/aiokafka.py,
 `_create_worker_consumer`); without it, an event of an aborted transaction would be judged.
 """
 
-from typing import ClassVar
+import asyncio
+import logging
+from typing import ClassVar, Final
 
 from aiokafka import AIOKafkaConsumer
+from aiokafka.errors import KafkaConnectionError
 from faust.transport.drivers import aiokafka as driver
+
+log = logging.getLogger(__name__)
+
+START_AGAIN_SECONDS: Final = 1.0
+"""The wait before a consumer that found no broker is started again."""
+STOP_SECONDS: Final = 5.0
+"""How long the consumer is given to leave its group. Where it does not, its session runs out."""
 
 
 class _Thread(driver.AIOKafkaConsumerThread):
@@ -18,6 +28,27 @@ class _Thread(driver.AIOKafkaConsumerThread):
             return super()._create_worker_consumer(transport)
         finally:
             self.consumer.in_transaction = False
+
+    async def on_start(self) -> None:
+        # The topics were prepared a moment ago: a broker that is away now is waited for, as later.
+        while not self.should_stop:
+            try:
+                await super().on_start()
+                return
+            except KafkaConnectionError as error:
+                log.warning("The consumer cannot start: %s", error)
+            await self.sleep(START_AGAIN_SECONDS)
+
+    async def on_thread_stop(self) -> None:
+        # While the broker is away, stopping an aiokafka 0.14 consumer raises CancelledError out of a fetch that waits
+        # to be repeated (aiokafka/consumer/fetcher.py, `close`). The thread would end in mid-stop, and Faust would
+        # wait a minute for it.
+        stopping = asyncio.ensure_future(super().on_thread_stop())
+        done, _ = await asyncio.wait([stopping], timeout=STOP_SECONDS)
+        if not done:
+            stopping.cancel()
+        elif stopping.cancelled() or stopping.exception() is not None:
+            log.warning("The consumer did not stop in order, as the broker does not answer")
 
 
 class _Consumer(driver.Consumer):
