@@ -6,8 +6,10 @@ Faust 0.15.3 asks for `read_committed` only under its own exactly-once (faust/tr
 
 import asyncio
 import logging
+from collections.abc import Awaitable, Callable
 from typing import ClassVar, Final
 
+import mode
 from aiokafka import AIOKafkaConsumer
 from aiokafka.errors import KafkaConnectionError
 from faust.transport.drivers import aiokafka as driver
@@ -30,14 +32,7 @@ class _Thread(driver.AIOKafkaConsumerThread):
             self.consumer.in_transaction = False
 
     async def on_start(self) -> None:
-        # The topics were prepared a moment ago: a broker that is away now is waited for, as later.
-        while not self.should_stop:
-            try:
-                await super().on_start()
-                return
-            except KafkaConnectionError as error:
-                log.warning("The consumer cannot start: %s", error)
-            await self.sleep(START_AGAIN_SECONDS)
+        await _once_there_is_a_broker(self, super().on_start)
 
     async def on_thread_stop(self) -> None:
         # While the broker is away, stopping an aiokafka 0.14 consumer raises CancelledError out of a fetch that waits
@@ -56,7 +51,24 @@ class _Consumer(driver.Consumer):
         return _Thread(self, loop=self.loop, beacon=self.beacon)
 
 
+class _Producer(driver.Producer):
+    async def on_start(self) -> None:
+        await _once_there_is_a_broker(self, super().on_start)
+
+
+async def _once_there_is_a_broker(service: mode.Service, start: Callable[[], Awaitable[None]]) -> None:
+    """Start a client of Faust's. The topics were prepared a moment ago: a broker that is away now is waited for."""
+    while not service.should_stop:
+        try:
+            await start()
+            return
+        except KafkaConnectionError as error:
+            log.warning("%s cannot start: %s", service.label, error)
+        await service.sleep(START_AGAIN_SECONDS)
+
+
 class ReadCommittedTransport(driver.Transport):
-    """Faust's aiokafka transport, with consumers that read what was committed."""
+    """Faust's aiokafka transport, with consumers that read what was committed, and clients that wait for a broker."""
 
     Consumer: ClassVar[type[driver.Consumer]] = _Consumer
+    Producer: ClassVar[type[driver.Producer]] = _Producer
