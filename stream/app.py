@@ -28,6 +28,8 @@ log = logging.getLogger(__name__)
 REBUILD_SECONDS: Final = 3600.0
 """How long the agent may be away from the consumer (`max.poll.interval`): a state of 50 million originals that
 is built anew from its changelog takes minutes, and a worker that does so must not lose its partitions."""
+METADATA_MS: Final = 5_000
+"""How often the consumer asks anew which partitions there are."""
 HEARTBEATS_A_SESSION: Final = 3
 """Kafka's own rule: a session outlives two lost heartbeats."""
 
@@ -52,6 +54,8 @@ class Application(faust.App):
             # Faust's default of 90 s would let one answer that never comes hold the consumer, and its heartbeats.
             broker_request_timeout=max(settings.deadline, settings.session_timeout) / 1000 + 1,
             broker_max_poll_interval=REBUILD_SECONDS,
+            # A broker that has just come back may not know the topics yet: Faust's five minutes would be a stall.
+            consumer_metadata_max_age_ms=METADATA_MS,
             broker_commit_interval=REBUILD_SECONDS,
             broker_commit_every=2**31,
             # Only asked where the group has no offset yet. A scope begins where `start_at` says all the same, and
