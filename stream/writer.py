@@ -86,7 +86,6 @@ class Writer:
         """
         # The new one fences it: nobody waits for its goodbye.
         self._let_go()
-        self._trying = False
         settings = self._settings
         self._producer = AIOKafkaProducer(
             **aiokafka_options(settings),
@@ -199,6 +198,7 @@ class Writer:
 
     def _let_go(self) -> None:
         producer, self._producer = self._producer, None
+        self._trying = False
         if producer is not None:
             # A task of its own, never cancelled: aiokafka takes a stop that was cut short for done, and would leave
             # its sender behind. It ends at the latest when the next producer has fenced it.
