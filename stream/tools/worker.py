@@ -24,14 +24,16 @@ class _Foreseen(logging.Filter):
 
 
 class _Sparing(logging.Filter):
-    """Lets a message with the same words pass once in `SPARING_SECONDS`; what it is about may differ."""
+    """Lets the same error pass once in `SPARING_SECONDS`."""
 
     def __init__(self) -> None:
         super().__init__()
         self._said: dict[str, float] = {}
 
     def filter(self, record: logging.LogRecord) -> bool:
-        words = str(record.msg)
+        if record.levelno < logging.ERROR:
+            return True
+        words = record.getMessage()
         if record.created < self._said.get(words, 0.0) + SPARING_SECONDS:
             return False
         self._said[words] = record.created
@@ -56,7 +58,7 @@ def run(settings: Settings, log_level: str = "info") -> BaseException | None:
             logging.getLogger(name).setLevel(logging.WARNING)
     for name in ("mode.worker", "faust.worker", "stream.app", "stream.scopes"):
         logging.getLogger(name).addFilter(_Foreseen())
-    for name in ("aiokafka.client", "aiokafka.conn", "aiokafka.consumer.fetcher"):
+    for name in ("aiokafka", "aiokafka.consumer.fetcher", "aiokafka.consumer.group_coordinator"):
         logging.getLogger(name).addFilter(_Sparing())
     try:
         worker.execute_from_commandline()

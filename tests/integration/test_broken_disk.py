@@ -3,7 +3,7 @@
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -100,49 +100,48 @@ def test_a_state_that_another_process_holds_ends_the_start_with_a_sentence(
     stream.require_lawful()
 
 
-def test_a_log_of_rocksdb_that_was_cut_is_repaired_from_the_changelog(
-    deployment: Deployment, lawful: Law
+def cut_the_log(state: Path) -> None:
+    log = max(state.glob("*.log"))
+    os.truncate(log, log.stat().st_size - 7)
+
+
+def empty_the_log(state: Path) -> None:
+    os.truncate(max(state.glob("*.log")), 0)
+
+
+def delete_a_table(state: Path) -> None:
+    tables(state)[-1].unlink()
+
+
+def overwrite_a_block_of_each(state: Path) -> None:
+    for table in tables(state):
+        with table.open("r+b") as file:
+            file.seek(200)
+            file.write(b"rubbish " * 20)
+
+
+def tables(state: Path) -> list[Path]:
+    """The files that an opening brings what RocksDB had in its log into."""
+    Store(state).close()
+    return sorted(state.glob("*.sst"))
+
+
+@pytest.mark.parametrize(
+    ("damages", "anew"),
+    [((cut_the_log, empty_the_log), False), ((delete_a_table, overwrite_a_block_of_each), True)],
+    ids=["the log is cut", "a table is damaged"],
+)
+def test_what_a_kill_and_a_bad_disk_took_from_the_state_comes_back_from_the_changelog(
+    deployment: Deployment, lawful: Law, damages: Sequence[Callable[[Path], None]], anew: bool
 ) -> None:
     stream = Stream(deployment, lawful, batch_size=50)
-    for cut in (7, sys.maxsize):
+    for damage in damages:
         stream.produce(200)
         stream.until_committed()
         stream.worker.kill()
-        log = max(deployment.state().glob("*.log"))
-        os.truncate(log, max(0, log.stat().st_size - cut))
+        damage(deployment.state())
         stream.worker = deployment.ready(batch_size=50)
-    stream.produce(200)
-    stream.require_lawful()
-
-
-def delete(table: Path) -> None:
-    table.unlink()
-
-
-def cut(table: Path) -> None:
-    os.truncate(table, table.stat().st_size // 2)
-
-
-def overwrite_a_block(table: Path) -> None:
-    with table.open("r+b") as file:
-        file.seek(200)
-        file.write(b"rubbish " * 20)
-
-
-def test_a_damaged_file_of_the_state_is_noticed_and_the_state_built_anew(
-    deployment: Deployment, lawful: Law
-) -> None:
-    stream = Stream(deployment, lawful, batch_size=50)
-    for damage in (delete, cut, overwrite_a_block):
-        stream.produce(200)
-        stream.until_committed()
-        stream.worker.kill()
-        # An opening brings what RocksDB had in its log into tables.
-        Store(deployment.state()).close()
-        for table in deployment.state().glob("*.sst"):
-            damage(table)
-        stream.worker = deployment.ready(batch_size=50)
-        assert "cannot be read" in stream.worker.said(), damage
+        assert ("cannot be read" in stream.worker.said()) == anew, damage
     stream.produce(200)
     stream.require_lawful()
 
@@ -154,9 +153,8 @@ def test_damage_that_is_met_in_the_middle_of_the_stream_is_repaired_there(
     stream.produce(200)
     stream.until_committed()
     assert stream.worker.stop() == 0
-    Store(deployment.state()).close()
+    damaged = max(tables(deployment.state()), key=lambda table: table.stat().st_size)
     stream.worker = deployment.ready(batch_size=50)
-    for table in deployment.state().glob("*.sst"):
-        overwrite_a_block(table)
+    damaged.write_bytes(bytes(damaged.stat().st_size))
     stream.produce(200)
     stream.require_lawful()
