@@ -6,7 +6,7 @@ VENV ?= .venv
 BIN = $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint format bench kafka faults clean
+.PHONY: help demo test lint format bench kafka faults planted clean
 
 help:  ## Say what there is to make.
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/make \1\t\2/' | expand -t 14
@@ -42,6 +42,9 @@ PAIR = --failover 20 --zombie 5 --broker-kill 10 --broker-stop 3 --kill 5
 faults: $(VENV)/.installed  ## Inject faults into a real Kafka and its workers, and compare with the offline judge.
 	$(BIN)/python -m tests.faults $(or $(FAULTS),--seed 1 --seed 2 --seed 3 --events 200000 $(SINGLE))
 	$(if $(FAULTS),,$(BIN)/python -m tests.faults --seed 4 --events 60000 $(PAIR))
+
+planted: $(VENV)/.installed  ## Plant faults in a copy of the source, and see that the fault harness finds each.
+	$(BIN)/python -m tests.faults.planted
 
 kafka: $(VENV)/.installed  ## Run an Apache Kafka for development until Ctrl-C.
 	$(BIN)/python -m stream.broker

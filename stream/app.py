@@ -14,6 +14,7 @@ from aiokafka import TopicPartition
 from stream.agents import sieve
 from stream.connection import faust_credentials
 from stream.errors import TextsieveError
+from stream.group import describe
 from stream.replica import Replica
 from stream.scope import Scope
 from stream.scopes import Scopes
@@ -27,6 +28,8 @@ log = logging.getLogger(__name__)
 REBUILD_SECONDS: Final = 3600.0
 """How long the agent may be away from the consumer (`max.poll.interval`): a state of 50 million originals that
 is built anew from its changelog takes minutes, and a worker that does so must not lose its partitions."""
+METADATA_MS: Final = 5_000
+"""How often the consumer asks anew which partitions there are."""
 HEARTBEATS_A_SESSION: Final = 3
 """Kafka's own rule: a session outlives two lost heartbeats."""
 
@@ -51,6 +54,8 @@ class Application(faust.App):
             # Faust's default of 90 s would let one answer that never comes hold the consumer, and its heartbeats.
             broker_request_timeout=max(settings.deadline, settings.session_timeout) / 1000 + 1,
             broker_max_poll_interval=REBUILD_SECONDS,
+            # A broker that has just come back may not know the topics yet: Faust's five minutes would be a stall.
+            consumer_metadata_max_age_ms=METADATA_MS,
             broker_commit_interval=REBUILD_SECONDS,
             broker_commit_every=2**31,
             # Only asked where the group has no offset yet. A scope begins where `start_at` says all the same, and
@@ -114,6 +119,24 @@ class Application(faust.App):
             for partition in range(cluster.topics[topic].partitions)
         ]
 
+    async def claim(self) -> None:
+        """Join the group anew where it is settled, and has given a partition to nobody.
+
+        Faust's assignor passes over a topic that its member's metadata lacks, as it does for a moment after a broker
+        came back (0.15.3, faust/assignor/partition_assignor.py, `_get_copartitioned_groups`), and nobody would ever
+        ask again: the events would wait for a restart.
+        """
+        _, cluster = self._prepared()
+        group = await describe(self._settings)
+        partitions = {
+            (topic, partition)
+            for topic in self._settings.raw_topics
+            for partition in range(cluster.topics[topic].partitions)
+        }
+        if group.settled and group.members and (orphans := partitions - group.holders.keys()):
+            log.warning("Nobody holds %s: joining the group anew", sorted(orphans))
+            await self.consumer.subscribe(self._settings.raw_topics)
+
     def _prepared(self) -> tuple[Scheme, Cluster]:
         if self._scheme is None or self._cluster is None:
             raise RuntimeError("partitions are assigned after the start")
@@ -135,7 +158,7 @@ def create_app(settings: Settings) -> Application:
         SettingsError: a file that a setting names cannot be used.
     """
     app = Application(settings)
-    scopes = Scopes(app.make_replica, app.make_scope, app.followed, app.fail)
+    scopes = Scopes(app.make_replica, app.make_scope, app.followed, app.claim, app.fail)
     app.service(scopes)  # type: ignore[arg-type] # an instance serves too: faust/app/base.py, _prepare_subservice
 
     @app.on_partitions_assigned.connect

@@ -31,6 +31,12 @@ class _Commands(click.Group):
             raise click.ClickException(str(error)) from error
 
 
+class _MisconfiguredError(click.ClickException):
+    """A mistake in the settings is one in the use of the command."""
+
+    exit_code = 2
+
+
 @click.group(
     cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
 )
@@ -53,14 +59,25 @@ def main() -> None:
 def worker(log_level: str) -> None:
     """Judge the events of the raw topics until told to stop.
 
-    Creates the topics that are missing and checks all of them. SIGTERM and SIGINT (Ctrl-C) finish the batch
-    in flight and close the state. Exit code 0 after a signal, 1 after an error, with a sentence that says
-    what to do.
-    """
-    from stream.settings import load
-    from stream.tools import worker as tool
+    Creates the topics that are missing and checks all of them.
 
-    failure = tool.run(load(), log_level)
+    SIGTERM and SIGINT (Ctrl-C) finish the batch in flight, commit it and close the state. That takes a second or two.
+    While the broker does not answer it takes at most 10 s more than TEXTSIEVE_DEADLINE (40 s by default): then the
+    batch is left, and the next worker finds out what became of it. Further signals change nothing.
+
+    Exit code 0 after a signal, 1 after an error, 2 after a mistake in the settings or options; the last line on
+    standard error is a sentence that says what to do.
+    """
+    with _stoppable():
+        from stream.errors import SettingsError
+        from stream.settings import load
+        from stream.tools import worker as tool
+
+        try:
+            settings = load()
+        except SettingsError as error:
+            raise _MisconfiguredError(str(error)) from error
+        failure = tool.run(settings, log_level)
     if isinstance(failure, TextsieveError):
         raise failure
     if failure is not None:
@@ -341,6 +358,22 @@ def skip(scope: str) -> None:
     click.echo(
         f"Scope {scope} stood at offset {before}; it goes on from {after}, the first that the broker still has."
     )
+
+
+@contextmanager
+def _stoppable() -> Iterator[None]:
+    """SIGTERM and SIGINT end the block with exit code 0, until something in it takes them on in its own way."""
+    import signal
+
+    def end(number: int, _: object) -> NoReturn:
+        sys.exit(0)
+
+    before = {number: signal.signal(number, end) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 @contextmanager

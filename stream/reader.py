@@ -130,3 +130,8 @@ async def open_reader(settings: Settings, group: str | None = None) -> AsyncIter
                 await consumer.stop()
         except IN_DOUBT as error:
             log.warning("A reader did not stop in order: %r", error)
+        except asyncio.CancelledError:
+            # aiokafka 0.14 raises it out of a fetch that waits to be repeated (consumer/fetcher.py, `close`).
+            task = asyncio.current_task()
+            if task is not None and task.cancelling():
+                raise

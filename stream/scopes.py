@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import mode
@@ -30,6 +30,7 @@ class Scopes(mode.Service):
         replica: builds the state of a partition; it is kept for as long as the scope is held or followed.
         scope: builds the scope of a state.
         followed: the partitions whose state is kept up while another worker holds them; asked at the start.
+        claim: makes sure that the group has given every partition to somebody.
         on_error: told of the error that ends the worker.
     """
 
@@ -38,12 +39,14 @@ class Scopes(mode.Service):
         replica: Callable[[TopicPartition], Replica],
         scope: Callable[[Replica], Scope],
         followed: Callable[[], Iterable[TopicPartition]],
+        claim: Callable[[], Awaitable[None]],
         on_error: Callable[[BaseException], None],
     ) -> None:
         super().__init__()
         self._make_replica = replica
         self._make_scope = scope
         self._to_follow = followed
+        self._claim = claim
         self._on_error = on_error
         self._followed: frozenset[TopicPartition] = frozenset()
         self._replicas: dict[TopicPartition, Replica] = {}
@@ -139,6 +142,10 @@ class Scopes(mode.Service):
             scope = self._opened(partition)
             if scope is not None:
                 await self._care_for(scope, partition in idle)
+        try:
+            await self._claim()
+        except IN_DOUBT as error:
+            log.warning("The group cannot be asked who holds what: %r", error)
 
     async def _care_for(self, scope: Scope, idle: bool) -> None:
         try:

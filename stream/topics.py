@@ -44,6 +44,28 @@ def prepare(settings: Settings) -> Cluster:
             with its cure.
     """
     admin = Admin(settings)
+    raw, found = _existing(settings, admin)
+    faults = [
+        *_raw_faults(settings, raw),
+        *_output_faults(settings, raw, found),
+        *_own_faults(settings, raw, found),
+    ]
+    if faults:
+        raise TopicError("\n".join(faults))
+    return Cluster(admin.cluster_id(), {**raw, **found})
+
+
+def restore(settings: Settings) -> None:
+    """Create the topics that are missing; those that are there are taken as they are.
+
+    Raises:
+        BrokerError: the broker does not answer within the deadline, or refuses.
+    """
+    _existing(settings, Admin(settings))
+
+
+def _existing(settings: Settings, admin: Admin) -> tuple[dict[str, Topic], dict[str, Topic]]:
+    """The raw topics and all others, each created where it was missing."""
     raw = admin.describe(settings.raw_topics)
     missing = [name for name in settings.raw_topics if name not in raw]
     admin.create({name: (settings.partitions, _raw_config(settings)) for name in missing})
@@ -53,14 +75,7 @@ def prepare(settings: Settings) -> Cluster:
     missing = [name for name in wanted if name not in found]
     admin.create({name: wanted[name] for name in missing})
     found = admin.describe(wanted) if missing else found
-    faults = [
-        *_raw_faults(settings, raw),
-        *_output_faults(settings, raw, found),
-        *_own_faults(settings, raw, found),
-    ]
-    if faults:
-        raise TopicError("\n".join(faults))
-    return Cluster(admin.cluster_id(), {**raw, **found})
+    return raw, found
 
 
 def _raw_config(settings: Settings) -> dict[str, str]:

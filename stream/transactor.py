@@ -23,7 +23,7 @@ from stream.positions import Place, agree
 from stream.reader import Reader, open_reader
 from stream.replica import Replica
 from stream.settings import Settings
-from stream.topics import prepare
+from stream.topics import restore
 from stream.turns import Turns
 from stream.verdict import Input
 from stream.writer import RefusedError, Writer, transactional_id
@@ -65,6 +65,8 @@ class Transactor:
         self._client_id = client_id
         self._raw = replica.raw
         self._writer = Writer(settings, transactional_id(settings.group, replica.raw))
+        # Trying an output must not fence the next owner of the scope, nor end its transaction: an id of its own.
+        self._trial = Writer(settings, f"{transactional_id(settings.group, replica.raw)}-trial")
         self._reading = AsyncExitStack()
         self._reader: Reader | None = None
         self._topic_id = ""
@@ -262,7 +264,7 @@ class Transactor:
             self._turns.require()
             offset = batch.offsets[index]
             try:
-                cause = await self._writer.refusal(batch.outputs[index])
+                cause = await self._trial.refusal(batch.outputs[index])
             except IN_DOUBT as error:
                 # No answer about this event: the next attempt at the batch asks again.
                 log.warning("%s:%d could not be tried alone: %r", self._replica.name, offset, error)
@@ -272,6 +274,7 @@ class Transactor:
                     "%s:%d is rejected, because the broker refuses it: %s", self._replica.name, offset, cause
                 )
                 refused[offset] = unwritable(offset, cause)
+        await self._trial.stop()
         if not refused:
             # Together they were too large, and none of them is alone.
             self._writer.halve_batches()
@@ -290,9 +293,9 @@ class Transactor:
 
         A new producer would fence the next owner of the scope, if there is one: so the group is asked first.
         """
-        await self._require_held()
         # An output topic that was deleted is made again, as it would be at a start.
-        await asyncio.to_thread(prepare, self._settings)
+        await asyncio.to_thread(restore, self._settings)
+        await self._require_held()
         await self._synchronise()
 
     async def _require_held(self) -> None:
@@ -326,4 +329,5 @@ class Transactor:
         try:
             await self._reading.aclose()
         finally:
+            await self._trial.stop()
             await self._writer.stop()

@@ -84,8 +84,8 @@ class Writer:
         Raises:
             KafkaError, TimeoutError, OSError: the broker did not let us.
         """
-        await self.stop()
-        self._trying = False
+        # The new one fences it: nobody waits for its goodbye.
+        self._let_go()
         settings = self._settings
         self._producer = AIOKafkaProducer(
             **aiokafka_options(settings),
@@ -190,17 +190,21 @@ class Writer:
 
     async def stop(self) -> None:
         """Let go of the producer; an open transaction is left for the next one to abort."""
+        self._let_go()
+        if self._stopping:
+            _, left = await asyncio.wait(self._stopping, timeout=STOP_SECONDS)
+            if left:
+                log.warning("The producer %s has not stopped yet; it is left behind", self._transactional_id)
+
+    def _let_go(self) -> None:
         producer, self._producer = self._producer, None
-        if producer is None:
-            return
-        # A task of its own, never cancelled: aiokafka takes a stop that was cut short for done, and would leave its
-        # sender behind. It ends at the latest when the next producer has fenced it.
-        stopping = asyncio.create_task(producer.stop())
-        self._stopping.add(stopping)
-        stopping.add_done_callback(self._stopped)
-        done, _ = await asyncio.wait([stopping], timeout=STOP_SECONDS)
-        if not done:
-            log.warning("The producer %s has not stopped yet; it is left behind", self._transactional_id)
+        self._trying = False
+        if producer is not None:
+            # A task of its own, never cancelled: aiokafka takes a stop that was cut short for done, and would leave
+            # its sender behind. It ends at the latest when the next producer has fenced it.
+            stopping = asyncio.create_task(producer.stop())
+            self._stopping.add(stopping)
+            stopping.add_done_callback(self._stopped)
 
     def _stopped(self, stopping: "asyncio.Task[None]") -> None:
         self._stopping.discard(stopping)

@@ -1,12 +1,19 @@
 """`textsieve worker`: run the application until it is told to stop."""
 
 import logging
+import tempfile
+from pathlib import Path
+from typing import Final
 
 import faust
 
+from state.errors import StateError
 from stream.app import create_app
 from stream.errors import BrokerError, TextsieveError
 from stream.settings import Settings
+
+SPARING_SECONDS: Final = 10.0
+"""While the broker is away, aiokafka says so a hundred times a second: in a minute six thousand lines."""
 
 
 class _Foreseen(logging.Filter):
@@ -16,11 +23,33 @@ class _Foreseen(logging.Filter):
         return record.exc_info is None or not isinstance(record.exc_info[1], TextsieveError)
 
 
+class _Sparing(logging.Filter):
+    """Lets the same error pass once in `SPARING_SECONDS`."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._said: dict[str, float] = {}
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if record.levelno < logging.ERROR:
+            return True
+        words = record.getMessage()
+        if record.created < self._said.get(words, 0.0) + SPARING_SECONDS:
+            return False
+        self._said[words] = record.created
+        return True
+
+
 def run(settings: Settings, log_level: str = "info") -> BaseException | None:
     """Run a worker; returns when it has stopped, with the error that ended it, or None after a signal.
 
     SIGINT and SIGTERM finish the batch in flight, commit, and close the state.
+
+    Raises:
+        StateError: the data directory cannot be used.
+        SettingsError: a file that a setting names cannot be used.
     """
+    _require_writable(settings.data_dir)
     app = create_app(settings)
     worker = faust.Worker(app, loglevel=log_level, quiet=True)
     if log_level == "info":
@@ -29,6 +58,8 @@ def run(settings: Settings, log_level: str = "info") -> BaseException | None:
             logging.getLogger(name).setLevel(logging.WARNING)
     for name in ("mode.worker", "faust.worker", "stream.app", "stream.scopes"):
         logging.getLogger(name).addFilter(_Foreseen())
+    for name in ("aiokafka", "aiokafka.consumer.fetcher", "aiokafka.consumer.group_coordinator"):
+        logging.getLogger(name).addFilter(_Sparing())
     try:
         worker.execute_from_commandline()
     except SystemExit as stop:
@@ -37,3 +68,16 @@ def run(settings: Settings, log_level: str = "info") -> BaseException | None:
                 "The worker could not be started; the log above says why"
             )
     return app.failure
+
+
+def _require_writable(directory: Path) -> None:
+    # Before Faust makes directories of its own in it, and fails with a traceback.
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=directory):
+            pass
+    except OSError as error:
+        raise StateError(
+            f"The state cannot be kept in {directory} ({error}). See that it is a directory, that there is room, and "
+            "that this user may write to it; or choose another TEXTSIEVE_DATA_DIR."
+        ) from error

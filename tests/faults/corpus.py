@@ -13,6 +13,9 @@ BEGIN_MS = 1_500_000_000_000
 STEP_MS = 1_000
 """How much time passes from one event to the next."""
 BAD_SHARE = 0.02
+WIDE_EVERY = 1_000
+"""One event in so many is wider than an output topic takes: the raw topic took it compressed."""
+WIDE_BYTES = 1_200_000
 
 HEADERS = [("trace", b"\x00\xff"), ("trace", b"again"), ("none", None), ("textsieve-source", b"not:ours:1")]
 BAD = (
@@ -48,7 +51,8 @@ def stream(data: Path, count: int, seed: int) -> Iterator[Raw]:
         if chance.random() < BAD_SHARE:
             yield chance.choice(BAD)._replace(time=time)
         else:
-            fields = {"text": next(texts)} | ({"id": number} if chance.random() < 0.5 else {})
+            wide = {"more": "x" * WIDE_BYTES} if chance.random() * WIDE_EVERY < 1 else {}
+            fields = wide | {"text": next(texts)} | ({"id": number} if chance.random() < 0.5 else {})
             yield Raw(json.dumps(fields, ensure_ascii=False).encode(), time, key, headers)
 
 

@@ -7,16 +7,20 @@ import numpy as np
 from confluent_kafka import Message
 
 from state.changelog import Record, decode
+from state.errors import StateError
 from state.layout import Layout
 from state.table import SegmentTable
 from stream.admin import Admin
-from stream.events import Outbox, Output, RawEvent
+from stream.events import Outbox, Output, RawEvent, unwritable
 from stream.events import decode as decode_event
 from stream.judge import Judge
 from stream.settings import Settings
 from stream.text import Scheme
+from tests.faults.corpus import WIDE_BYTES
 
 _BATCH = 1000
+REFUSAL = "MessageSizeTooLargeError"
+"""What the broker says to an event of the stream that is wider than an output topic takes."""
 
 
 def raw_event(message: Message) -> RawEvent:
@@ -34,18 +38,29 @@ def raw_event(message: Message) -> RawEvent:
 
 def judged(events: Sequence[RawEvent], settings: Settings, scheme: Scheme, directory: Path) -> list[Output]:
     """The output of each event by the worker's judge, without Kafka, in one go."""
+    rules = settings.rules
     outbox = Outbox(settings.topics, scheme.id, settings.rules.id)
     outputs: list[Output] = []
     with _table(directory, settings, scheme.id, {"offline": "yes"}) as table:
-        judge = Judge(table, scheme, settings.rules)
+        judge = Judge(table, scheme, rules)
         table.apply([judge.start(0)], 1)
         for begin in range(0, len(events), _BATCH):
             batch = events[begin : begin + _BATCH]
-            judgement = judge.judge([decode_event(event, settings.rules) for event in batch])
+            judgement = judge.judge(
+                [
+                    unwritable(event.offset, REFUSAL) if _is_refused(event) else decode_event(event, rules)
+                    for event in batch
+                ]
+            )
             outputs += map(outbox.output, batch, judgement.verdicts)
             table.apply(judgement.records, begin + 2)
             table.merge_step()
     return outputs
+
+
+def _is_refused(event: RawEvent) -> bool:
+    # The corpus has nothing in between the widest text and this.
+    return len(event.value or b"") >= WIDE_BYTES
 
 
 def state_faults(changelog: Sequence[Message], settings: Settings, scheme: str, rebuilt: Path) -> list[str]:
@@ -65,8 +80,11 @@ def state_faults(changelog: Sequence[Message], settings: Settings, scheme: str, 
         _table(rebuilt, settings, scheme, origin) as anew,
     ):
         begin = live.position.changelog if live.position else 0
-        _apply(live, [item for item in records if item[0] >= begin])
-        _apply(anew, records)
+        try:
+            _apply(live, [item for item in records if item[0] >= begin])
+            _apply(anew, records)
+        except StateError as error:
+            return [f"the changelog does not fit: {error}"]
         return list(_differences(live, anew))
 
 

@@ -67,7 +67,7 @@ def run(directory: Path, data: Path, seed: int, events: int, faults: Mapping[str
             # A slice for each fault and one to end with; always one more than the fault needs, so that there is
             # something to judge whatever it takes.
             size = events // (len(planned) + 2)
-            stage.deployment.produce(islice(stream, 2 * size))
+            stage.produce(islice(stream, 2 * size))
             for place in "ab" if stage.two else "a":
                 stage.start(place)
             for number, (name, share) in enumerate(planned):
@@ -76,12 +76,12 @@ def run(directory: Path, data: Path, seed: int, events: int, faults: Mapping[str
                 stage.active()
                 begun = time.monotonic()
                 seconds = FAULTS[name](stage)
-                stage.deployment.produce(islice(stream, size))
+                stage.produce(islice(stream, size))
                 # What was in flight when it happened may still have been committed.
                 stage.until_committed(stage.committed() + 1)
                 recoveries[name].append(seconds or time.monotonic() - begun)
                 say(f"seed {seed}: {number + 1} of {len(planned)} faults ({name}), at {stage.committed()}")
-            stage.deployment.produce(stream)
+            stage.produce(stream)
             stage.until_committed(events)
             for worker in stage.places.values():
                 code = worker.stop()

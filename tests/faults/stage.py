@@ -5,13 +5,14 @@ import shutil
 import signal
 import sys
 import time
+from collections.abc import Iterable
 from pathlib import Path
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
 from stream.broker import ApacheKafka
 from stream.settings import Settings, load
-from tests.integration.deployment import Deployment, Worker
+from tests.integration.deployment import Deployment, Raw, Worker
 
 STALL_SECONDS = 180
 """How long the group's offset may stand still before the run fails. A fault costs a session timeout, a restart of
@@ -24,6 +25,8 @@ SETTINGS = {
     "batch_size": 200,
     "retention": "20000s",
     "windows": 4,
+    # So that an event which the raw topic took compressed is too wide for the outputs.
+    "compression": "none",
 }
 
 
@@ -107,6 +110,10 @@ class Stage:
                 )
 
     # The stream
+
+    def produce(self, events: Iterable[Raw]) -> None:
+        """Append events to the raw topic, compressed: so it takes wider ones than an output topic does."""
+        self.deployment.produce(events, **{"compression.type": "zstd", "message.max.bytes": 10_000_000})
 
     def committed(self) -> int:
         """The group's committed offset; what was last seen of it while the broker is away."""

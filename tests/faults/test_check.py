@@ -54,3 +54,8 @@ def test_a_difference_in_any_part_of_an_event_is_wrong() -> None:
         findings = found([SEEN[0], SEEN[1]._replace(**change), *SEEN[2:]])
         assert len(findings.wrong) == 1, change
         assert not findings.lost and not findings.doubled, change
+
+
+def test_the_time_of_an_event_that_its_sender_stamps_is_not_compared() -> None:
+    expected = [output._replace(timestamp=None) for output in WANTED]
+    assert compare(RAW, expected, SEEN).sound

@@ -1,6 +1,7 @@
 """Two workers and one scope: who stands by, who takes over, and under which rules."""
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -85,3 +86,27 @@ def test_each_worker_judges_under_its_own_rules_and_nothing_else_differs(
     assert all(
         json.loads(message.value() or b"") for message in deployment.read(f"{deployment.prefix}-rules")
     )
+
+
+FORGETFUL = """
+from faust.assignor.partition_assignor import PartitionAssignor
+from stream.cli import run
+
+groups = PartitionAssignor._get_copartitioned_groups.__func__
+left = [True]
+
+def forget_once(cls, topics, cluster, subscriptions):
+    return groups(cls, set() if left and left.pop() else topics, cluster, subscriptions)
+
+PartitionAssignor._get_copartitioned_groups = classmethod(forget_once)
+run()
+"""
+"""A worker whose assignor misses the topic at first, as where its metadata is empty after a broker came back."""
+
+
+def test_a_partition_that_the_group_has_given_to_nobody_is_claimed(deployment: Deployment) -> None:
+    deployment.create(deployment.raw)
+    deployment.produce([text(body, NOON) for body in bodies(5)])
+    worker = deployment.start(sys.executable, "-c", FORGETFUL, "worker")
+    worker.until_said("Nobody holds")
+    assert len(deployment.until_judged(5)) == 5
