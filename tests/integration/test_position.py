@@ -186,7 +186,7 @@ def test_a_changelog_that_was_deleted_never_costs_the_state_on_disk(deployment: 
     judged(deployment)
     delete_topic(deployment, f"{deployment.prefix}-{deployment.raw}-changelog")
     said = refused(deployment)
-    assert "somebody has deleted the topic" in said
+    assert "somebody has deleted that topic" in said
     assert (deployment.state() / "CURRENT").exists(), "the state is kept"
     successor = f"{deployment.prefix}-2"
     deployment.produce([text(body, NOON) for body in bodies(3, first=200)])
