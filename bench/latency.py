@@ -54,7 +54,7 @@ def main() -> None:
             worker = subprocess.Popen(command, env=environment, stdout=file, stderr=subprocess.STDOUT)
         while "is open at offset" not in log.read_text():
             assert worker.poll() is None, log.read_text()
-            time.sleep(0.1)
+            time.sleep(0.1)  # polling a file, before anything is measured
         consumer = Consumer(
             {
                 "bootstrap.servers": broker.bootstrap,

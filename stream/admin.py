@@ -104,7 +104,9 @@ class Admin:
                 raise BrokerError(
                     f"Waited {self._deadline:.0f} s at {self._broker} until {what}; they have not"
                 )
-            time.sleep(0.05)
+            time.sleep(
+                0.05
+            )  # the broker shows a new topic within moments; asking without a pause would hold it up
 
     def _require(self, future: "Future[T]", fault: str) -> T:
         try:

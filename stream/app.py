@@ -14,7 +14,7 @@ from aiokafka import TopicPartition
 from stream.agents import sieve
 from stream.connection import faust_credentials
 from stream.errors import TextsieveError
-from stream.group import describe
+from stream.group import describe_group
 from stream.replica import Replica
 from stream.scope import Scope
 from stream.scopes import Scopes
@@ -127,7 +127,7 @@ class Application(faust.App):
         ask again: the events would wait for a restart.
         """
         _, cluster = self._prepared()
-        group = await describe(self._settings)
+        group = await describe_group(self._settings)
         partitions = {
             (topic, partition)
             for topic in self._settings.raw_topics

@@ -29,7 +29,7 @@ class Group(NamedTuple):
     """Who holds each (topic, partition), by client id."""
 
 
-async def describe(settings: Settings) -> Group:
+async def describe_group(settings: Settings) -> Group:
     """The group of the settings.
 
     Raises:

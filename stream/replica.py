@@ -175,13 +175,9 @@ class Replica:
         """Let an opening that takes long be given up: nobody waits for it any more."""
         self._hurried = True
 
-    async def close(self) -> None:
-        """Close the table, after what it is busy with. May be called twice, and opened again."""
-        await self.run(self._close)
-
     async def shut_down(self) -> None:
-        """Close the table for good."""
-        await self.close()
+        """Close the table for good, after what it is busy with."""
+        await self.run(self._close)
         self._thread.shutdown(wait=False)
 
     # In the thread of the table
@@ -195,8 +191,8 @@ class Replica:
             raise ScopeError(
                 f"The state of scope {self.name} cannot be kept in {self.directory}: {error}"
             ) from error
-        # Kept here and not by the caller: an opening that is cancelled still ends in this thread, and
-        # `close` must find the table to let go of its lock.
+        # Kept here and not by the caller: an opening that is cancelled still ends in this thread, and whoever shuts
+        # it down must find the table to let go of its lock.
         try:
             self._table = SegmentTable.open(
                 self.directory,
@@ -272,10 +268,10 @@ class Replica:
     async def _replay(self, reader: Reader, begin: int, end: int) -> None:
         position = self.position
         if position is not None:
-            await self._read(reader, position.changelog, end, _follow)
+            await self._read(reader, position.changelog, end, _apply_read)
         elif begin < end:
             # From nothing: written without an index, which is then built once for all of it.
-            await self._read(reader, begin, end, _load)
+            await self._read(reader, begin, end, _load_read)
             await self.run(self._reopen)
 
     async def _read(
@@ -307,15 +303,15 @@ class Replica:
             position.changelog if position else begin,
         )
         async for records in reader.tail(self.changelog, begin if position is None else position.changelog):
-            await self.run(_follow, self.table, records)
+            await self.run(_apply_read, self.table, records)
         raise AssertionError("a tail has no end")
 
 
-def _follow(table: SegmentTable, records: "Sequence[ConsumerRecord[bytes, bytes]]") -> None:
+def _apply_read(table: SegmentTable, records: "Sequence[ConsumerRecord[bytes, bytes]]") -> None:
     _apply(table, *_decoded(records))
 
 
-def _load(table: SegmentTable, records: "Sequence[ConsumerRecord[bytes, bytes]]") -> None:
+def _load_read(table: SegmentTable, records: "Sequence[ConsumerRecord[bytes, bytes]]") -> None:
     table.load(*_decoded(records))
 
 

@@ -18,7 +18,7 @@ from stream.admin import Admin
 from stream.connection import IN_DOUBT
 from stream.errors import BrokerError, ScopeClosedError, ScopeError
 from stream.events import Output, unwritable
-from stream.group import describe
+from stream.group import describe_group
 from stream.positions import Place, agree
 from stream.reader import Reader, open_reader
 from stream.replica import Replica
@@ -195,11 +195,11 @@ class Transactor:
     # Committing
 
     async def commit(self, prepare: Callable[[Mapping[int, Input]], Batch]) -> None:
-        """Prepare a batch, commit it, apply it; after an error with a new producer, until it is known what became
-        of it.
+        """Prepare a batch, commit it, apply it.
 
-        Where another worker has committed at the same place meanwhile, nothing of the batch is, and the position
-        has moved on: the caller looks.
+        After an error that is done again with a new producer, until it is known what became of the batch. Where
+        another worker has committed at the same place meanwhile, nothing of it is, and the position has moved on:
+        the caller looks.
 
         Parameters:
             prepare: makes the batch at the position, given the events that the broker has refused so far, by
@@ -209,7 +209,7 @@ class Transactor:
             ScopeError: the broker answers, and still the batch cannot be committed.
             ScopeClosedError: the turns ended first, or another worker holds the scope.
             StateError: the batch is committed, and the state cannot be written.
-        """  # noqa: D205 - one sentence
+        """
         if self._in_doubt:
             await self._turns.persist("it is not known what became of its last batch", self._recover)
         begin = self.position.next
@@ -301,7 +301,7 @@ class Transactor:
     async def _require_held(self) -> None:
         if self._client_id is None:
             return
-        group = await describe(self._settings)
+        group = await describe_group(self._settings)
         holder = group.holders.get((self._raw.topic, self._raw.partition)) if group.settled else None
         if holder is None:
             raise BrokerError(f"group {self._settings.group} has not settled yet who holds it")

@@ -47,7 +47,7 @@ class ChildProcess:
                 start_new_session=True,
             )
         try:
-            self._watchdog = subprocess.Popen(  # noqa: S603
+            self._watchdog = subprocess.Popen(  # noqa: S603 - a constant script, and a number
                 ["/bin/sh", "-c", _WATCHDOG, str(self._server.pid)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,

@@ -4,7 +4,8 @@ Everything is read from the log: the state's directory may be on another machine
 """
 
 import asyncio
-from collections.abc import Coroutine, Sequence
+from collections.abc import AsyncIterator, Coroutine, Sequence
+from contextlib import asynccontextmanager
 from typing import Any, Final, NamedTuple, TypeVar
 
 from aiokafka import TopicPartition
@@ -16,7 +17,7 @@ from stream.admin import Admin
 from stream.connection import IN_DOUBT
 from stream.errors import BrokerError, InputError, ScopeError
 from stream.events import Output
-from stream.group import describe
+from stream.group import describe_group
 from stream.positions import Place, agree
 from stream.reader import Reader, open_reader
 from stream.settings import Settings
@@ -124,24 +125,24 @@ def _standing(place: Place, last: Record | None) -> Standing:
     return Standing(place.scope, place.committed, state, time, place.begin, place.end, fault)
 
 
+class _Stopped(NamedTuple):
+    """A scope that nobody works on, and that nobody else can write to."""
+
+    writer: Writer
+    raw: TopicPartition
+    last: Record
+    """The last record of its changelog."""
+    place: Place
+
+
 async def _restore(settings: Settings, scope: str) -> Move:
-    raw = _parse(settings, scope)
-    writer = await _only_writer(settings, raw)
-    try:
-        async with open_reader(settings) as reader:
-            last, place = await _stopped_at(settings, reader, raw)
+    async with _stopped(settings, scope) as (writer, raw, last, place):
         await writer.transact([], [], raw, last.next)
         return Move(place.committed, last.next)
-    finally:
-        await writer.stop()
 
 
 async def _skip(settings: Settings, scope: str) -> Move:
-    raw = _parse(settings, scope)
-    writer = await _only_writer(settings, raw)
-    try:
-        async with open_reader(settings) as reader:
-            last, place = await _stopped_at(settings, reader, raw)
+    async with _stopped(settings, scope) as (writer, raw, last, place):
         if place.committed != last.next:
             raise ScopeError(
                 f"Scope {scope}: the group's committed offset is {place.committed}, the state ends at {last.next}. "
@@ -155,35 +156,35 @@ async def _skip(settings: Settings, scope: str) -> Move:
         changelog = Output(settings.changelog_topic(raw.topic), raw.partition, None, None, encode(record), ())
         await writer.transact([], [changelog], raw, place.begin)
         return Move(last.next, place.begin)
-    finally:
-        await writer.stop()
 
 
-async def _stopped_at(settings: Settings, reader: Reader, raw: TopicPartition) -> tuple[Record, Place]:
-    last = await _last_record(settings, reader, raw)
-    place = await _place(settings, reader, raw, last)
-    if last is None:
-        raise ScopeError(
-            f"Scope {place.scope}: {place.changelog} holds no record, so it has no position to keep."
-        )
-    if last.topic_id != place.topic_id:
-        raise ScopeError(
-            f"Scope {place.scope}: the state is of a topic with id {last.topic_id}, the broker's has id "
-            f"{place.topic_id}: it was deleted and made again. Choose another TEXTSIEVE_GROUP for it."
-        )
-    return last, place
-
-
-async def _only_writer(settings: Settings, raw: TopicPartition) -> Writer:
-    members = (await describe(settings)).members
+@asynccontextmanager
+async def _stopped(settings: Settings, scope: str) -> AsyncIterator[_Stopped]:
+    raw = _parse(settings, scope)
+    members = (await describe_group(settings)).members
     if members:
         raise ScopeError(
             f"Group {settings.group} has {members} {'worker' if members == 1 else 'workers'}. Stop all of them first; "
             f"one that was killed is forgotten after {settings.session_timeout / 1000:.0f} s."
         )
     writer = Writer(settings, transactional_id(settings.group, raw))
-    await writer.replace()
-    return writer
+    try:
+        await writer.replace()
+        async with open_reader(settings) as reader:
+            last = await _last_record(settings, reader, raw)
+            place = await _place(settings, reader, raw, last)
+        if last is None:
+            raise ScopeError(
+                f"Scope {scope}: {place.changelog} holds no record, so it has no position to keep."
+            )
+        if last.topic_id != place.topic_id:
+            raise ScopeError(
+                f"Scope {scope}: the state is of a topic with id {last.topic_id}, the broker's has id "
+                f"{place.topic_id}: it was deleted and made again. Choose another TEXTSIEVE_GROUP for it."
+            )
+        yield _Stopped(writer, raw, last, place)
+    finally:
+        await writer.stop()
 
 
 async def _place(settings: Settings, reader: Reader, raw: TopicPartition, last: Record | None) -> Place:

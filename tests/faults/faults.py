@@ -8,6 +8,8 @@ from tests.faults.stage import RunError, Stage
 Fault = Callable[[Stage], float | None]
 """Returns the seconds until the next commit where it has waited for that itself."""
 
+FEW = 20
+"""Events that show that the stream goes on."""
 STOP_SECONDS = 30
 """Within how long a worker must have stopped in order after a signal."""
 
@@ -67,6 +69,8 @@ def failover(stage: Stage) -> float:
     place = stage.active()
     before = stage.committed()
     stage.places.pop(place).kill()
+    # It may have judged all there was.
+    stage.feed(FEW)
     seconds = stage.until_committed(before + 1)
     stage.start(place)
     return seconds
@@ -80,6 +84,7 @@ def zombie(stage: Stage) -> float:
     with frozen.paused():
         # What it had sent is committed by now, or never.
         before = stage.committed()
+        stage.feed(FEW)
         seconds = stage.until_committed(before + 1)
         heir = stage.places[stage.active()]
         already = len(heir.said())

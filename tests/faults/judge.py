@@ -23,8 +23,8 @@ REFUSAL = "MessageSizeTooLargeError"
 """What the broker says to an event of the stream that is wider than an output topic takes."""
 
 
-def raw_event(message: Message) -> RawEvent:
-    """A message of the raw topic, as the worker is handed it."""
+def as_event(message: Message) -> RawEvent:
+    """A message, as a consumer is handed it."""
     return RawEvent(
         message.topic(),
         message.partition(),

@@ -45,7 +45,7 @@ COLD = Programme(
     6_000,
     {"failover": 4},
     # A worker that does not follow comes back with the state that it had when it was killed.
-    (Edit(STAGE, "standby=self.two", "standby=False"),),
+    (Edit(STAGE, '"standby": self.two', '"standby": False'),),
 )
 PAIR = Programme(6_000, {"zombie": 4, "failover": 1})
 REBALANCES = Programme(6_000, {"failover": 3, "stop": 2, "broker-stop": 1})
@@ -75,7 +75,7 @@ _BEFORE_COMMIT = Edit(
 )
 _TAIL_UNREAD = Edit(
     REPLICA,
-    "        if position is not None:\n            await self._read(reader, position.changelog, end, _follow)\n",
+    "        if position is not None:\n            await self._read(reader, position.changelog, end, _apply_read)\n",
     "        if position is not None:\n            pass\n",
 )
 _OFFSETS_APART = Edit(

@@ -4,7 +4,6 @@ import random
 import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
-from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
@@ -13,7 +12,7 @@ from stream.text import Scheme
 from tests.faults import corpus
 from tests.faults.check import Findings, Seen, compare
 from tests.faults.faults import FAULTS, NEED_TWO
-from tests.faults.judge import judged, raw_event, state_faults
+from tests.faults.judge import as_event, judged, state_faults
 from tests.faults.stage import Stage
 from tests.integration.deployment import KINDS
 
@@ -60,14 +59,14 @@ def run(directory: Path, data: Path, seed: int, events: int, faults: Mapping[str
     planned = plan(faults, chance)
     recoveries: dict[str, list[float]] = {name: [] for name in faults if faults[name]}
     with ApacheKafka(directory / "kafka") as broker:
-        stage = Stage(directory, broker, chance, two=bool(NEED_TWO & recoveries.keys()))
+        two = bool(NEED_TWO & recoveries.keys())
+        stage = Stage(directory, broker, chance, two, corpus.stream(data, events, seed))
         try:
             stage.deployment.create(stage.deployment.raw, **{"message.timestamp.after.max.ms": 3_600_000})
-            stream = corpus.stream(data, events, seed)
             # A slice for each fault and one to end with; always one more than the fault needs, so that there is
             # something to judge whatever it takes.
             size = events // (len(planned) + 2)
-            stage.produce(islice(stream, 2 * size))
+            stage.feed(2 * size)
             for place in "ab" if stage.two else "a":
                 stage.start(place)
             for number, (name, share) in enumerate(planned):
@@ -76,12 +75,12 @@ def run(directory: Path, data: Path, seed: int, events: int, faults: Mapping[str
                 stage.active()
                 begun = time.monotonic()
                 seconds = FAULTS[name](stage)
-                stage.produce(islice(stream, size))
+                stage.feed(size)
                 # What was in flight when it happened may still have been committed.
                 stage.until_committed(stage.committed() + 1)
                 recoveries[name].append(seconds or time.monotonic() - begun)
                 say(f"seed {seed}: {number + 1} of {len(planned)} faults ({name}), at {stage.committed()}")
-            stage.produce(stream)
+            stage.feed()
             stage.until_committed(events)
             for worker in stage.places.values():
                 code = worker.stop()
@@ -95,17 +94,9 @@ def run(directory: Path, data: Path, seed: int, events: int, faults: Mapping[str
 def _checked(stage: Stage, directory: Path) -> tuple[Findings, list[str]]:
     settings = stage.settings()
     scheme = Scheme.build(settings.scheme_spec)
-    raw = [raw_event(message) for message in stage.deployment.read(stage.deployment.raw)]
+    raw = [as_event(message) for message in stage.deployment.read(stage.deployment.raw)]
     seen = [
-        Seen(
-            message.topic(),
-            message.partition(),
-            message.offset(),
-            message.timestamp()[1],
-            message.key(),
-            message.value(),
-            tuple(message.headers() or ()),
-        )
+        Seen(*as_event(message))
         for kind in KINDS
         for message in stage.deployment.read(f"{stage.deployment.prefix}.{kind}")
     ]

@@ -6,6 +6,7 @@ import signal
 import sys
 import time
 from collections.abc import Iterable
+from itertools import islice
 from pathlib import Path
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition
@@ -42,14 +43,25 @@ class Stage:
         chance: the only source of chance.
         places: who works where; each place has a state directory of its own.
         two: whether a second worker stands by.
+
+    Parameters:
+        stream: the events to feed, in order.
     """
 
-    def __init__(self, directory: Path, broker: ApacheKafka, chance: random.Random, two: bool) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        broker: ApacheKafka,
+        chance: random.Random,
+        two: bool,
+        stream: Iterable[Raw],
+    ) -> None:
         self.broker = broker
         self.chance = chance
         self.two = two
         self.deployment = Deployment(broker.bootstrap, "faults", directory)
         self.places: dict[str, Worker] = {}
+        self._stream = iter(stream)
         self._seen = 0
         self._consumer = Consumer(
             {
@@ -62,27 +74,16 @@ class Stage:
 
     def settings(self, place: str = "a") -> Settings:
         """The settings of the worker at a place, as it has them."""
-        d = self.deployment
-        given = {
-            "broker": d.bootstrap,
-            "group": d.prefix,
-            "raw_topics": d.raw,
-            **{f"{kind}_topic": f"{d.prefix}.{kind}" for kind in ("unique", "duplicates", "rejected")},
-            "data_dir": d.directory / place,
-            "topic_retention": "forever",
-            "batch_wait": "20ms",
-            "standby": self.two,
-            **SETTINGS,
-        }
-        return load(**{name: str(value) for name, value in given.items()})
+        return load(**self.deployment.given(**self._settings(place)))
+
+    def _settings(self, place: str) -> dict[str, object]:
+        return {"data_dir": self.deployment.directory / place, "standby": self.two, **SETTINGS}
 
     # Workers
 
     def start(self, place: str) -> None:
         """Start a worker at a place; it need not be ready."""
-        environment = self.deployment.settings(
-            data_dir=self.deployment.directory / place, standby=self.two, **SETTINGS
-        )
+        environment = self.deployment.settings(**self._settings(place))
         command = (sys.executable, "-m", "tests.faults.worker", "worker")
         self.places[place] = self.deployment.start(*command, environment=environment)
 
@@ -111,8 +112,12 @@ class Stage:
 
     # The stream
 
-    def produce(self, events: Iterable[Raw]) -> None:
-        """Append events to the raw topic, compressed: so it takes wider ones than an output topic does."""
+    def feed(self, count: int | None = None) -> None:
+        """Append so many events of the stream, or all that are left, to the raw topic.
+
+        Compressed: so it takes wider ones than an output topic does.
+        """
+        events = islice(self._stream, count)
         self.deployment.produce(events, **{"compression.type": "zstd", "message.max.bytes": 10_000_000})
 
     def committed(self) -> int:

@@ -17,7 +17,7 @@ from stream.broker.base import free_ports
 from stream.settings import Settings
 from stream.text import Scheme
 from tests.faults.check import Seen, compare
-from tests.faults.judge import judged, raw_event
+from tests.faults.judge import as_event, judged
 
 
 @pytest.fixture
@@ -79,7 +79,7 @@ def lawful(scheme: Scheme, tmp_path: Path) -> Law:
 
     def check(deployment: Deployment, count: int, **settings: object) -> list[Output]:
         outputs = deployment.until_judged(count)
-        raw = [raw_event(message) for message in deployment.read(deployment.raw)]
+        raw = [as_event(message) for message in deployment.read(deployment.raw)]
         rules = Bench(deployment, scheme).settings(**settings)
         expected = judged(raw, rules, scheme, tmp_path / f"offline-{next(asked)}")
         found = [

@@ -143,9 +143,9 @@ class Deployment:
     def raw(self) -> str:
         return f"{self.prefix}.raw"
 
-    def settings(self, **settings: object) -> dict[str, str]:
-        """The environment of a worker: names of settings in lower case, without the prefix."""
-        names = {
+    def given(self, **settings: object) -> dict[str, str]:
+        """The settings of a worker, by name: those of every test, and more or others."""
+        given = {
             "broker": self.bootstrap,
             "group": self.prefix,
             "raw_topics": self.raw,
@@ -155,8 +155,13 @@ class Deployment:
             "batch_wait": "20ms",
             **settings,
         }
+        return {name: str(value) for name, value in given.items()}
+
+    def settings(self, **settings: object) -> dict[str, str]:
+        """The environment of a worker with these settings."""
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("TEXTSIEVE_")}
-        return {**inherited, **{f"TEXTSIEVE_{name.upper()}": str(value) for name, value in names.items()}}
+        given = self.given(**settings)
+        return {**inherited, **{f"TEXTSIEVE_{name.upper()}": value for name, value in given.items()}}
 
     def start(
         self, *command: str, environment: Mapping[str, str] | None = None, **settings: object

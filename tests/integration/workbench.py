@@ -25,17 +25,7 @@ class Bench:
         self.replicas: dict[Scope, Replica] = {}
 
     def settings(self, **overrides: object) -> Settings:
-        d = self.deployment
-        return load(
-            broker=d.bootstrap,
-            group=d.prefix,
-            raw_topics=(d.raw,),
-            unique_topic=f"{d.prefix}.unique",
-            duplicates_topic=f"{d.prefix}.duplicates",
-            rejected_topic=f"{d.prefix}.rejected",
-            topic_retention=-1,
-            **{"data_dir": d.directory / "data", **overrides},
-        )
+        return load(**self.deployment.given(**overrides))
 
     @asynccontextmanager
     async def member(self, client_id: str, topic: str) -> AsyncIterator[None]:
