@@ -86,9 +86,11 @@ class Store:
             self._writes: dict[str, ColumnFamily] = {}
             for name in names:
                 self._take_on(name)
-        # A write that names a dropped family without this poisons the database: every later write fails.
         self._writing = WriteOptions()
+        # A write that names a dropped family without this poisons the database: every later write fails.
         self._writing.ignore_missing_column_families = True
+        # RocksDB notices a log that is cut short, not an older one that a power failure left empty.
+        self._writing.sync = True
 
     @property
     def families(self) -> Sequence[str]:
@@ -113,7 +115,7 @@ class Store:
         return Batch(self._writes)
 
     def write(self, batch: Batch) -> None:
-        """Apply a batch. It is used up."""
+        """Apply a batch, and return when the disk has it. The batch is used up."""
         with _in_our_words(self.path):
             self._database.write(batch._batch, self._writing)
 
