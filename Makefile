@@ -6,7 +6,7 @@ VENV ?= .venv
 BIN = $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint format bench kafka faults planted clean
+.PHONY: help demo test lint format bench quality kafka faults planted clean
 
 help:  ## Say what there is to make.
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/make \1\t\2/' | expand -t 14
@@ -35,6 +35,10 @@ format: $(VENV)/.installed  ## Bring the code into its style.
 
 bench: $(VENV)/.installed  ## Measure text, state and disk on this machine (needs the real texts).
 	$(BIN)/python -P bench/text.py && $(BIN)/python -P bench/state.py && $(BIN)/python -P bench/disk.py
+
+quality: $(VENV)/.installed  ## Measure what is found and missed, beside other libraries, and write docs/quality.md.
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[quality]'
+	$(BIN)/python -m bench.quality
 
 # Three runs with a hundred kills each, then failovers, zombies and broker kills: most of two hours. FAULTS chooses others.
 SINGLE = --kill 80 --kill-early 10 --stop 5 --lose-state 5

@@ -5,7 +5,7 @@ The comparison is exhaustive, not the work: a filter that cannot lose a pair (`_
 counted from the texts that have a shingle in common.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -142,7 +142,8 @@ def check_filter(texts: Sequence[str], floor: int, sample: int) -> int:
     plain = np.argwhere(similarity >= floor)
     filtered = edit_truth(mixed, floor)
     if not (
-        np.array_equal(plain, filtered.pairs) and np.array_equal(similarity[tuple(plain.T)], filtered.similarity)
+        np.array_equal(plain, filtered.pairs)
+        and np.array_equal(similarity[tuple(plain.T)], filtered.similarity)
     ):
         raise QualityError(
             f"The filter finds {len(filtered.pairs)} similar pairs where there are {len(plain)}: "
@@ -177,7 +178,7 @@ def _survivors(texts: Sequence[str], floor: int) -> Iterator[tuple[NDArray[np.in
         for row in range(begin, end, step):
             rows = narrow[0, row : min(row + step, end), np.newaxis]
             found = np.nonzero(np.bitwise_count(rows ^ narrow[0, first:end]) <= bound)
-            kept.append(np.array(found) + [[row], [first]])
+            kept.append(np.stack([found[0] + row, found[1] + first]))
         longer, shorter = np.concatenate(kept, axis=1)
         chosen = longer > shorter
         longer, shorter = longer[chosen], shorter[chosen]

@@ -1,0 +1,83 @@
+"""Measure every contender on every corpus and write the page.
+
+Run: python -m bench.quality [--page docs/quality.md]
+"""
+
+import argparse
+import sys
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from bench.quality import report
+from bench.quality.contenders import ClassicTable, Contender, Datasketch, PyPISimhash, classic_rule
+from bench.quality.corpora import Corpus, data_directory, read_corpora
+from bench.quality.measure import judge
+from bench.quality.truth import FLOOR, check_filter, truth_of
+from state.errors import TextsieveError
+from stream.text import Scheme, SchemeSpec
+
+CACHE = Path(".quality")
+"""Where the truth is kept from run to run, in the working directory."""
+
+MOST = 12
+"""The largest Hamming distance at which the classic rule is measured."""
+
+SAMPLE = 1000
+"""Texts of a corpus on which the truth's filter is checked, and as many versions of them."""
+
+
+def contenders(scheme: Scheme) -> list[Contender]:
+    """Return everyone who takes part, in the order of the tables."""
+    return [ClassicTable(scheme), PyPISimhash(), Datasketch(0.5), Datasketch(0.6), Datasketch(0.7)]
+
+
+def measure(page: Path, progress: Progress) -> None:
+    """Compute or load the truth, ask every contender, write the page."""
+    scheme = Scheme.build(SchemeSpec())
+    corpora = read_corpora(data_directory(), scheme.normalize)
+    everyone = contenders(scheme)
+    task = progress.add_task("", total=len(corpora) * (len(everyone) + 2))
+
+    def begin(corpus: Corpus, what: str) -> None:
+        progress.update(task, description=f"{corpus.name}: {what}")
+
+    checked, results = 0, []
+    for corpus in corpora:
+        begin(corpus, "all with all")
+        if corpus.measure == "edit":
+            checked += check_filter(corpus.texts, FLOOR["edit"], SAMPLE)
+        truth = truth_of(corpus, CACHE)
+        progress.advance(task)
+        begin(corpus, f"the classic rule to distance {MOST}")
+        found = classic_rule(scheme, corpus.texts, MOST) if corpus.measure != "identity" else []
+        rule = [judge(corpus, truth, pairs).score() for pairs in found]
+        progress.advance(task)
+        answers = []
+        for contender in everyone:
+            begin(corpus, contender.name)
+            answers.append(contender.find(corpus.texts))
+            progress.advance(task)
+        results.append(report.Result(corpus, truth, answers, rule))
+    progress.update(task, description="the page")
+    report.write(results, everyone, checked, page)
+
+
+def main() -> None:
+    """Run the command; a known error ends it with its sentence."""
+    parser = argparse.ArgumentParser(prog="python -m bench.quality", description=__doc__.partition("\n")[0])
+    parser.add_argument("--page", type=Path, default=Path("docs/quality.md"), help="the page to write")
+    page = parser.parse_args().page
+    console = Console(stderr=True)
+    columns = (TextColumn("{task.description}"), MofNCompleteColumn(), TimeElapsedColumn())
+    try:
+        with Progress(*columns, console=console) as progress:
+            measure(page, progress)
+    except TextsieveError as error:
+        sys.exit(str(error))
+    console.print(f"Written: {page}")
+
+
+if __name__ == "__main__":
+    main()

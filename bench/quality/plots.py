@@ -1,0 +1,70 @@
+"""The plots of the page, small PNG files that are the same for the same figures."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from matplotlib.figure import Figure
+
+from bench.quality.corpora import Measure
+from bench.quality.measure import Score
+
+__all__ = ["classic_rule", "recall_by_similarity"]
+
+_DPI = 90
+_KINDS: tuple[tuple[Measure, str], ...] = (("edit", "short texts"), ("resemblance", "long texts"))
+
+
+def classic_rule(scores: Mapping[str, tuple[Measure, Sequence[Score]]], path: Path) -> None:
+    """Draw precision and recall of the classic rule over the Hamming distance, short texts beside long.
+
+    Args:
+        scores: for each corpus its measure, and the score at each distance from 0 on.
+        path: the file.
+    """
+    figure = Figure(figsize=(9, 3.6), layout="constrained")
+    panels = figure.subplots(1, len(_KINDS), sharey=True)
+    for panel, (kind, title) in zip(panels, _KINDS, strict=True):
+        for name, (measure, by_distance) in scores.items():
+            if measure == kind:
+                (line,) = panel.plot([score.recall for score in by_distance], label=f"{name}, recall")
+                precision = [score.precision for score in by_distance]
+                panel.plot(precision, "--", color=line.get_color(), label=f"{name}, precision")
+        panel.axvline(3, color="0.8", linewidth=6, zorder=0)
+        panel.set(title=f"classic rule, {title}", xlabel="Hamming distance at most", ylim=(-0.02, 1.02))
+        panel.set_xticks(range(0, 13, 2))
+        panel.grid(alpha=0.3)
+        panel.legend(fontsize="x-small")
+    _save(figure, path)
+
+
+def recall_by_similarity(curves: Mapping[str, Mapping[str, Sequence[tuple[str, float]]]], path: Path) -> None:
+    """Draw, for each corpus, the share of pairs that each contender takes, by band of similarity.
+
+    Args:
+        curves: for each corpus and contender the name of each band and the share; nan where there is no pair.
+        path: the file.
+    """
+    columns = 2
+    rows = -(-len(curves) // columns)
+    figure = Figure(figsize=(9, 2.8 * rows), layout="constrained")
+    panels = figure.subplots(rows, columns, sharey=True, squeeze=False)
+    for panel in panels.flat[len(curves) :]:
+        panel.set_visible(False)
+    for panel, (corpus, contenders) in zip(panels.flat, curves.items(), strict=False):
+        for name, points in contenders.items():
+            panel.plot(
+                [band for band, _ in points], [share for _, share in points], "o-", markersize=3, label=name
+            )
+        panel.set(title=corpus, ylim=(-0.02, 1.02))
+        panel.tick_params(axis="x", labelsize="x-small")
+        panel.grid(alpha=0.3)
+    panels.flat[0].set_ylabel("share of the pairs taken")
+    figure.legend(
+        *panels.flat[0].get_legend_handles_labels(), loc="outside lower center", ncols=6, fontsize="small"
+    )
+    _save(figure, path)
+
+
+def _save(figure: Figure, path: Path) -> None:
+    # Without the name and version of the program the file changes only with the figures.
+    figure.savefig(path, dpi=_DPI, metadata={"Software": None})
