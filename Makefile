@@ -54,4 +54,4 @@ kafka: $(VENV)/.installed  ## Run an Apache Kafka for development until Ctrl-C.
 	$(BIN)/python -m stream.broker
 
 clean:  ## Remove what the other targets have made.
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .quality

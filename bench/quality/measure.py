@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bench.quality.corpora import LONG, SHORT, Corpus
+from bench.quality.errors import QualityError
 from bench.quality.truth import FLOOR, Truth, pair_keys
 
 __all__ = ["MARGIN", "THRESHOLD", "Judged", "Part", "Score", "judge", "lengths", "numbers", "similarities"]
@@ -95,7 +96,16 @@ class Judged:
 
 
 def judge(corpus: Corpus, truth: Truth, accepted: NDArray[np.int64]) -> Judged:
-    """Return the pairs that are in the truth or among the accepted, `(k, 2) int64`, each once."""
+    """Return the pairs that are in the truth or among the accepted, `(k, 2) int64`, each once.
+
+    Raises:
+        QualityError: an accepted pair does not name two texts of the corpus, the lower place first.
+    """
+    first, second = accepted.T
+    if not ((first >= 0) & (first < second) & (second < len(corpus.texts))).all():
+        raise QualityError(
+            f"A contender answers with pairs that are none of {corpus.name}; repair its `find`."
+        )
     pairs = np.unique(np.concatenate([truth.pairs, accepted]), axis=0)
     keys = pair_keys(pairs)
     similarity = np.zeros(len(pairs), np.int64)

@@ -15,7 +15,7 @@ _KINDS: tuple[tuple[Measure, str], ...] = (("edit", "short texts"), ("resemblanc
 
 
 def classic_rule(scores: Mapping[str, tuple[Measure, Sequence[Score]]], path: Path) -> None:
-    """Draw precision and recall of the classic rule over the Hamming distance, short texts beside long.
+    """Draw recall (solid) and precision (dashed) of the classic rule over the distance, short texts beside long.
 
     Args:
         scores: for each corpus its measure, and the score at each distance from 0 on.
@@ -26,14 +26,14 @@ def classic_rule(scores: Mapping[str, tuple[Measure, Sequence[Score]]], path: Pa
     for panel, (kind, title) in zip(panels, _KINDS, strict=True):
         for name, (measure, by_distance) in scores.items():
             if measure == kind:
-                (line,) = panel.plot([score.recall for score in by_distance], label=f"{name}, recall")
-                precision = [score.precision for score in by_distance]
-                panel.plot(precision, "--", color=line.get_color(), label=f"{name}, precision")
-        panel.axvline(3, color="0.8", linewidth=6, zorder=0)
-        panel.set(title=f"classic rule, {title}", xlabel="Hamming distance at most", ylim=(-0.02, 1.02))
+                (line,) = panel.plot([score.recall for score in by_distance], label=name)
+                panel.plot([score.precision for score in by_distance], "--", color=line.get_color())
+        panel.set(
+            title=f"{title}: recall —, precision - -", xlabel="Hamming distance at most", ylim=(-0.02, 1.02)
+        )
         panel.set_xticks(range(0, 13, 2))
         panel.grid(alpha=0.3)
-        panel.legend(fontsize="x-small")
+        panel.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=4, fontsize="small")
     _save(figure, path)
 
 

@@ -126,14 +126,15 @@ def _classic_rule(results: Sequence[Result], pictures: str) -> Iterator[str]:
     yield "## The classic rule at every distance"
     yield (
         "Simhash of weighted words, near if at most so many of 64 bits differ; every fingerprint compared with "
-        "every other, so no table loses anything. Precision / recall at each distance. Short and long texts want "
-        "different distances, and where the one loses precision the other has not yet found its pairs."
+        "every other, so no table loses anything. The distance at which F1 is best: "
+        + ", ".join(f"{result.corpus.name} {_best(result.rule)}" for result in results)
+        + "."
     )
     yield f"![Precision and recall over the distance]({pictures}/classic-rule.png)"
     for measure, title in (("edit", "Short texts"), ("resemblance", "Long texts")):
         chosen = [result for result in results if result.corpus.measure == measure]
         if chosen:
-            yield f"**{title}**, precision / recall:"
+            yield f"{title}, precision / recall of the pairs at that distance or less:"
             yield _table(
                 ["distance", *(result.corpus.name for result in chosen)],
                 (
@@ -234,6 +235,11 @@ def _shares(result: Result, names: Sequence[str]) -> dict[str, list[tuple[str, f
         name: [(parts[0].name.replace(" to ", "–"), shares[place]) for parts, shares in bands]
         for place, name in enumerate(names)
     }
+
+
+def _best(rule: Sequence[Score]) -> str:
+    distance = max(range(len(rule)), key=lambda at: np.nan_to_num(rule[at].f1))
+    return f"{distance} ({_ratio(rule[distance].f1)})"
 
 
 def _listed(judged: Judged, part: Part) -> int:
