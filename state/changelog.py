@@ -23,13 +23,13 @@ with the default refuse a record for ever; a much smaller one would only cost re
 """
 
 _MAGIC = b"tsv"
-_VERSION = 1
+_VERSION = 2
 _PREFIX = struct.Struct("<3sB")
 # Begin, next, time, boundary; then the sizes of topic id, rules, unwritable and originals.
 _HEADER = struct.Struct("<qqqqHIII")
 _CHECKSUM = struct.Struct("<Q")
-# Per original: offset, time, fingerprint, has a fingerprint, content, four lengths.
-_FIXED_BYTES = 8 + 8 + 8 + 1 + CONTENT_BYTES + 4 * 4
+# Per original: offset, time, fingerprint, salt, profile, has a fingerprint, content, four lengths.
+_FIXED_BYTES = 5 * 8 + 1 + CONTENT_BYTES + 4 * 4
 
 
 class Record(NamedTuple):
@@ -106,6 +106,8 @@ def encode(record: Record) -> bytes:
             np.array([original.offset for original in originals], "<i8").tobytes(),
             np.array([original.time for original in originals], "<i8").tobytes(),
             np.array([original.fingerprint or 0 for original in originals], "<u8").tobytes(),
+            np.array([original.salt for original in originals], "<u8").tobytes(),
+            np.array([original.profile for original in originals], "<u8").tobytes(),
             bytes([original.fingerprint is not None for original in originals]),
             *(original.content for original in originals),
             np.array(lengths, "<u4").tobytes(),
@@ -154,6 +156,8 @@ def _unpack(body: bytes) -> Record:
     offsets = reader.numbers("<i8", count)
     times = reader.numbers("<i8", count)
     fingerprints = reader.numbers("<u8", count)
+    salts = reader.numbers("<u8", count)
+    profiles = reader.numbers("<u8", count)
     present = reader.take(count)
     contents = reader.parts([CONTENT_BYTES] * count)
     lengths = reader.numbers("<u4", 4 * count)
@@ -170,6 +174,8 @@ def _unpack(body: bytes) -> Record:
             content=contents[i],
             id=ids[i],
             text=texts[i].decode("utf-8", "surrogatepass"),
+            salt=salts[i],
+            profile=profiles[i],
             bands=bands[i],
             sketch=sketches[i],
         )

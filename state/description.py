@@ -7,7 +7,7 @@ from typing import NamedTuple, Self
 
 from state.errors import StateCorruptError, StateMismatchError
 
-FORMAT = 1
+FORMAT = 2
 """The format of everything in the directory. A change that older code would misread raises it."""
 
 

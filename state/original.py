@@ -1,4 +1,8 @@
-"""An original, a text judged unique, and its form as a value in RocksDB."""
+"""An original, a text judged unique, and its form as a value in RocksDB.
+
+What indexes are made of comes first in a value, at the same place in each, so that a million of them are
+indexed without being unpacked.
+"""
 
 import struct
 from collections.abc import Sequence
@@ -7,10 +11,23 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-# Time, fingerprint, is there a fingerprint, content, lengths of id, bands and sketch. The text is the rest.
-_HEADER = struct.Struct("<qQB16sHHH")
-# What an index needs of a value, without unpacking the rest.
-_INDEXED = np.dtype([("time", "<i8"), ("fingerprint", "<u8"), ("has_fingerprint", "u1")])
+from state.layout import Layout
+from state.tables import BAND_BYTES, Rows, Tables
+
+# Time, fingerprint, salt, profile, is there a fingerprint, content, lengths of bands, id and sketch. These follow,
+# and the text is the rest.
+_HEADER = struct.Struct("<qQQQB16sHHH")
+_INDEXED = np.dtype(
+    [
+        ("time", "<i8"),
+        ("fingerprint", "<u8"),
+        ("salt", "<u8"),
+        ("profile", "<u8"),
+        ("has_fingerprint", "u1"),
+        ("content", "V16"),
+        ("bands", "<u2"),
+    ]
+)
 
 CONTENT_BYTES = 16
 """The length of a content key."""
@@ -37,8 +54,14 @@ class Original(NamedTuple):
     text: str = ""
     "The normalised text where it is short, else empty. It may hold lone surrogates."
 
+    salt: int = 0
+    "64 bits that originals share which may meet; it is mixed into whatever the fingerprint is compared by."
+
+    profile: int = 0
+    "What is compared of originals that meet in a band, 64 bits; 0 where there are no bands."
+
     bands: bytes = b""
-    "The band hashes of its MinHash signature."
+    "The keys of its bands, 2 bytes each, little-endian; empty where it has none."
 
     sketch: bytes = b""
     "The sketch from which resemblance is estimated."
@@ -58,14 +81,16 @@ def encode(original: Original) -> bytes:
             _HEADER.pack(
                 original.time,
                 0 if fingerprint is None else fingerprint,
+                original.salt,
+                original.profile,
                 fingerprint is not None,
                 original.content,
-                len(original.id),
                 len(original.bands),
+                len(original.id),
                 len(original.sketch),
             ),
-            original.id,
             original.bands,
+            original.id,
             original.sketch,
             original.text.encode("utf-8", "surrogatepass"),
         )
@@ -80,21 +105,25 @@ def decode(offset: int, value: bytes) -> Original:
     """
     if len(value) < _HEADER.size:
         raise ValueError(f"an entry of {len(value)} bytes is too short")
-    time, fingerprint, has_fingerprint, content, id_size, bands_size, sketch_size = _HEADER.unpack_from(value)
-    bands = _HEADER.size + id_size
-    sketch = bands + bands_size
+    time, fingerprint, salt, profile, has_fingerprint, content, bands_size, id_size, sketch_size = (
+        _HEADER.unpack_from(value)
+    )
+    id_ = _HEADER.size + bands_size
+    sketch = id_ + id_size
     text = sketch + sketch_size
     if len(value) < text:
         raise ValueError(f"an entry of {len(value)} bytes is too short")
     return Original(
-        offset=offset,
-        time=time,
-        fingerprint=fingerprint if has_fingerprint else None,
-        content=content,
-        id=value[_HEADER.size : bands],
-        bands=value[bands:sketch],
-        sketch=value[sketch:text],
-        text=value[text:].decode("utf-8", "surrogatepass"),
+        offset,
+        time,
+        fingerprint if has_fingerprint else None,
+        content,
+        value[id_:sketch],
+        value[text:].decode("utf-8", "surrogatepass"),
+        salt,
+        profile,
+        value[_HEADER.size : id_],
+        value[sketch:text],
     )
 
 
@@ -103,10 +132,29 @@ def times(values: Sequence[bytes]) -> NDArray[np.int64]:
     return _columns(values)["time"].astype(np.int64)
 
 
-def fingerprints(values: Sequence[bytes]) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:
-    """The fingerprints of encoded originals, ``(n,) uint64``, and which of them there are, ``(n,) bool``."""
+def segment_rows(layout: Layout, ids: Sequence[int], values: Sequence[bytes]) -> Rows:
+    """What the segment tables take of encoded originals: those that have a fingerprint, each under its salt."""
     columns = _columns(values)
-    return columns["fingerprint"].astype(np.uint64), columns["has_fingerprint"] != 0
+    present = columns["has_fingerprint"] != 0
+    columns = columns[present]
+    salted = columns["fingerprint"] ^ columns["salt"]
+    keys = Tables.of_segments(layout).narrow(layout.keys(salted))
+    compared = np.array([salted, columns["profile"]], np.uint64)
+    return Rows(compared, keys, np.array(ids, np.uint32)[present])
+
+
+def band_rows(bands: int, ids: Sequence[int], values: Sequence[bytes]) -> Rows:
+    """What the tables of `bands` bands take of encoded originals: those that have bands."""
+    columns = _columns(values)
+    present = columns["bands"] == BAND_BYTES * bands if bands else np.zeros(len(values), np.bool_)
+    ends = _HEADER.size + BAND_BYTES * bands
+    joined = b"".join([values[row][_HEADER.size : ends] for row in np.flatnonzero(present).tolist()])
+    keys = np.frombuffer(joined, "<u2").astype(np.uint16).reshape(-1, bands).T if bands else np.empty((0, 0))
+    return Rows(
+        columns["profile"][present].astype(np.uint64)[np.newaxis],
+        [np.ascontiguousarray(row) for row in keys],
+        np.array(ids, np.uint32)[present],
+    )
 
 
 def _columns(values: Sequence[bytes]) -> NDArray[np.void]:

@@ -6,7 +6,7 @@ changelog's tail repairs.
 """
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple, Self
 
@@ -22,10 +22,9 @@ from state.layout import Layout
 from state.merge import Merge
 from state.original import Original
 from state.position import Position, follow
-from state.postings import PREFIX
-from state.search import Queries
-from state.segments import Run
+from state.search import Found, Queries
 from state.store import DEFAULT_FAMILY, Store
+from state.tables import BANDS, SEGMENTS, Tables
 from state.windows import WINDOW_FLOOR, Extent, Window, WindowStatus, divide, extents
 
 __all__ = ["NONE_ALIVE", "Matches", "Position", "SegmentTable", "WindowStatus"]
@@ -33,14 +32,15 @@ __all__ = ["NONE_ALIVE", "Matches", "Position", "SegmentTable", "WindowStatus"]
 MERGE_AT = 1_000_000
 """How many originals of a window are indexed in memory before they are merged into posting lists.
 
-A million takes about 40 MB and is loaded again in a few seconds when the state is opened. A merge rewrites
-most lists of the window, so a smaller number writes the window more often.
+A million takes about 40 MB, and 80 MB more with twelve bands, and is loaded again in a few seconds when the
+state is opened. A merge rewrites most lists of the window, so a smaller number writes the window more often.
 """
 
 BULK = 4_000_000
 """How many originals are merged at once where a table is opened that holds many which are not.
 
-Each merge rewrites the window's lists, so more at once write less; four million take about 200 MB meanwhile.
+Each merge rewrites the window's lists, so more at once write less; four million take about 200 MB meanwhile,
+and 400 MB more with twelve bands.
 """
 
 Progress = Callable[[str, int, int], None]
@@ -53,7 +53,7 @@ _CHUNK = 4096
 
 
 class Matches(NamedTuple):
-    """Pairs of a query and an original near it, sorted by query, then offset."""
+    """Pairs of a query and an original whose fingerprint is near, sorted by query, then offset."""
 
     query: NDArray[np.int64]
     "``(m,) int64``: the row of the query."
@@ -63,6 +63,32 @@ class Matches(NamedTuple):
 
     distance: NDArray[np.int64]
     "``(m,) int64``: the Hamming distance of the two."
+
+
+class Meetings(NamedTuple):
+    """Pairs of a query and an original that share a band, once for each band, in no order; and how many there are."""
+
+    query: NDArray[np.int64]
+    "``(m,) int64``: the row of the query."
+
+    offset: NDArray[np.int64]
+    "``(m,) int64``: the original's offset."
+
+    distance: NDArray[np.int64]
+    "``(m,) int64``: the Hamming distance of their profiles."
+
+    band: NDArray[np.int64]
+    "``(m,) int64``: the band."
+
+    newer: NDArray[np.int64]
+    "``(m,) int64``: how many stored originals that are newer have the same band."
+
+    crowd: NDArray[np.int64]
+    """``(n, bands) int64``: how many live stored originals share each band with each query; where that is at most
+    `cap - spare`, it may be less."""
+
+    compared: NDArray[np.int64]
+    "``(n,) int64``: how many profiles each query was compared with."
 
 
 class SegmentTable:
@@ -76,6 +102,7 @@ class SegmentTable:
         scheme: The id of everything that shapes what is stored.
         origin: Where the originals come from.
         layout: How fingerprints are cut.
+        bands: How many bands an original has that has any.
         position: Up to where the log is in the state, None where nothing has been applied yet.
     """
 
@@ -84,6 +111,7 @@ class SegmentTable:
         store: Store,
         description: Description,
         layout: Layout,
+        bands: int,
         window_span: int,
         window_floor: int,
         merge_at: int,
@@ -92,6 +120,7 @@ class SegmentTable:
         self.scheme = description.scheme
         self.origin: Mapping[str, str] = description.origin
         self.layout = layout
+        self.bands = bands
         self.position: Position | None = None
         self._store = store
         self._span = window_span
@@ -110,6 +139,7 @@ class SegmentTable:
         scheme: str,
         layout: Layout,
         window_span: int,
+        bands: int,
         origin: Mapping[str, str],
         window_floor: int = WINDOW_FLOOR,
         merge_at: int = MERGE_AT,
@@ -124,6 +154,7 @@ class SegmentTable:
             scheme: The id of everything that shapes what is stored.
             layout: How fingerprints are cut.
             window_span: How long a new window is, in milliseconds of stream time.
+            bands: How many bands an original has that has any; the scheme says so.
             window_floor: How many originals a window takes at least, even if that takes longer.
             origin: Where the originals come from, such as cluster, topic and partition.
             merge_at: How many originals of a window are indexed in memory before they are merged.
@@ -143,7 +174,7 @@ class SegmentTable:
         store = Store(path)
         try:
             description = Description(scheme, dict(origin), str(layout))
-            table = cls(store, description, layout, window_span, window_floor, merge_at)
+            table = cls(store, description, layout, bands, window_span, window_floor, merge_at)
             table._load(progress or (lambda *_: None))
         except BaseException:
             store.close()
@@ -176,14 +207,23 @@ class SegmentTable:
         return found
 
     def find_near(
-        self, fingerprints: NDArray[np.uint64], max_distance: int, boundaries: NDArray[np.int64]
+        self,
+        fingerprints: NDArray[np.uint64],
+        max_distance: int,
+        boundaries: NDArray[np.int64],
+        profiles: NDArray[np.uint64] | None = None,
+        max_profile_distance: int = 64,
     ) -> Matches:
         """Every stored original near each fingerprint: exactly those that an exhaustive search would find.
 
+        An original is compared by its fingerprint under its salt (their XOR), and so must the query be given.
+
         Args:
-            fingerprints: ``(n,) uint64``.
+            fingerprints: ``(n,) uint64``, each under its salt.
             max_distance: The largest Hamming distance that counts.
             boundaries: ``(n,) int64``: for each query the offset below which no original counts.
+            profiles: ``(n,) uint64``, each under its salt; zeros where there are none.
+            max_profile_distance: Of those that are near only those count whose profile is within this distance too.
 
         Raises:
             ValueError: The layout does not guarantee `max_distance`.
@@ -193,27 +233,75 @@ class SegmentTable:
                 f"The layout {self.layout} finds every pair up to a Hamming distance of "
                 f"{self.layout.max_distance}, not of {max_distance}: take a layout with more blocks."
             )
-        self._require_indexed()
-        rows, offsets, distances = [], [], []
-        if len(fingerprints):
-            queries = Queries(self.layout, fingerprints)
-            lowest = int(boundaries.min())
-            for window in self._windows:
-                if window.extent.last >= lowest:
-                    for row, offset, distance in window.find_near(queries, max_distance):
-                        alive = offset >= boundaries[row]
-                        rows.append(row[alive])
-                        offsets.append(offset[alive])
-                        distances.append(distance[alive])
-        query = np.concatenate([np.empty(0, np.int64), *rows])
-        offset = np.concatenate([np.empty(0, np.int64), *offsets])
-        distance = np.concatenate([np.empty(0, np.int64), *distances])
-        order = np.lexsort((offset, query))
-        query, offset, distance = query[order], offset[order], distance[order]
+        values = np.array([fingerprints, np.zeros_like(fingerprints) if profiles is None else profiles])
+        limits = (max_distance, max_profile_distance)
+        keys = self.layout.keys(fingerprints)
+        queries = Queries(Tables.of_segments(self.layout), values, limits, keys, boundaries)
+        found = _joined(
+            boundaries,
+            (
+                (window, found)
+                for window in self._windows_from(boundaries)
+                for found in window.find_near(queries)
+            ),
+        )
+        order = np.lexsort((found.offset, found.query))
+        query, offset, distance = found.query[order], found.offset[order], found.distance[order]
         # A pair meets in every table whose blocks it shares.
         new = np.ones(len(order), bool)
         new[1:] = (query[1:] != query[:-1]) | (offset[1:] != offset[:-1])
         return Matches(query[new], offset[new], distance[new])
+
+    def find_similar(
+        self,
+        profiles: NDArray[np.uint64],
+        bands: NDArray[np.uint16],
+        max_distance: int,
+        boundaries: NDArray[np.int64],
+        *,
+        cap: int,
+        spare: int,
+    ) -> Meetings:
+        """The stored originals that share a band with each query and whose profile is near.
+
+        Of the originals with one band the newest `cap` are looked at.
+
+        Args:
+            profiles: ``(n,) uint64``.
+            bands: ``(n, bands) uint16``.
+            max_distance: The largest Hamming distance of profiles that counts.
+            boundaries: ``(n,) int64``: for each query the offset below which no original counts.
+            cap: How many originals with one band are looked at for one query.
+            spare: How many originals may have been judged that are not stored yet: the caller counts them, and
+                needs to know exactly how many stored ones there are where that could make more than `cap`.
+        """
+        tables = Tables.of_bands(self.bands)
+        queries = Queries(tables, profiles[np.newaxis], (max_distance,), bands.T, boundaries, cap, spare)
+        found = _joined(
+            boundaries,
+            (
+                (window, found)
+                for window in self._windows_from(boundaries)
+                for found in window.find_similar(queries)
+            ),
+        )
+        band = found.slot // max(len(profiles), 1)
+        crowd = queries.crowd.reshape(self.bands, len(profiles))
+        return Meetings(
+            found.query,
+            found.offset,
+            found.distance,
+            band,
+            found.newer,
+            crowd.T,
+            np.minimum(crowd, cap).sum(axis=0),
+        )
+
+    def _windows_from(self, boundaries: NDArray[np.int64]) -> list[Window]:
+        """The windows that hold originals at or after any of the boundaries, the newest first."""
+        self._require_indexed()
+        lowest = int(boundaries.min(initial=np.iinfo(np.int64).max))
+        return [window for window in reversed(self._windows) if window.extent.last >= lowest]
 
     def originals(self, offsets: Sequence[int]) -> list[Original]:
         """The stored originals at `offsets`, in that order.
@@ -261,8 +349,8 @@ class SegmentTable:
             StateError: The state cannot be written.
         """
         self._require_indexed()
-        for window, added in self._write(records, changelog):
-            window.index(added)
+        for window, ids, values in self._write(records, changelog):
+            window.index(ids, values)
 
     def load(self, records: Sequence[Record], changelog: int) -> None:
         """Take in as `apply` does, where many records follow and nothing is asked meanwhile.
@@ -277,8 +365,10 @@ class SegmentTable:
         if self._loading:
             raise StateError(f"The state in {self.path} was loaded and not indexed: open it again first.")
 
-    def _write(self, records: Sequence[Record], changelog: int) -> list[tuple[Window, list[Original]]]:
-        """Write what records add, with the position; returns which originals went to which window."""
+    def _write(
+        self, records: Sequence[Record], changelog: int
+    ) -> list[tuple[Window, list[int], list[bytes]]]:
+        """Write what records add, with the position; returns what went to which window, as `Window.index` takes it."""
         before = self.position
         position, originals = follow(self.path, before, records, changelog)
         if position is None:
@@ -292,11 +382,12 @@ class SegmentTable:
         newest = self._windows[-1].extent if self._windows else None
         divided = divide(newest, originals, self._span, self._floor, begun)
         batch = self._store.batch()
+        written = []
         for extent, added in divided:
             window = windows.get(extent.first)
             if window is None:
-                window = windows[extent.first] = Window(self._store, extent, self.layout)
-            window.write(batch, added)
+                window = windows[extent.first] = Window(self._store, extent, self.layout, self.bands)
+            written.append((window, *window.write(batch, added)))
             batch.put(DEFAULT_FAMILY, extent.key, extent.encode())
         after = {
             **{first: window.extent for first, window in windows.items()},
@@ -310,12 +401,11 @@ class SegmentTable:
         self.position = position
         for extent, _ in divided:
             windows[extent.first].extent = extent
-        written = [(windows[extent.first], added) for extent, added in divided]
         for extent in expired:
             self._drop(windows.pop(extent.first))
         self._windows = list(windows.values())
         self._expiry.trim(position.boundary)
-        return [(window, added) for window, added in written if window in self._windows]
+        return [part for part in written if part[0] in self._windows]
 
     def merge_step(self) -> bool:
         """Do a slice of the merging that is due, about 50 ms of it.
@@ -403,14 +493,13 @@ class SegmentTable:
             self._store.drop(name)
         done, total = 0, sum(extent.end - extent.merged for extent in known)
         for extent in known:
-            window = Window(self._store, extent, self.layout)
+            window = Window(self._store, extent, self.layout, self.bands)
             self._windows.append(window)
             while window.extent.end - window.extent.merged >= self._merge_at:
-                run = window.gather(max(self._merge_at, BULK))
-                if not len(run.ids):
-                    break
                 before = window.extent.merged
-                self._merge_whole(window, run)
+                merge = Merge(window, window.gather(max(self._merge_at, BULK)))
+                while merge.step():
+                    pass
                 done += window.extent.merged - before
                 progress("index", done, total)
             begin = window.extent.merged
@@ -424,15 +513,11 @@ class SegmentTable:
         """Write the description, and leave the posting lists of windows empty: they are of another layout."""
         batch = self._store.batch()
         for extent in reindexed:
-            batch.delete_range(extent.family, PREFIX, PREFIX + b"\xff" * 16)
+            for prefix in (SEGMENTS, BANDS):
+                batch.delete_range(extent.family, prefix, prefix + b"\xff" * 16)
             batch.put(DEFAULT_FAMILY, extent.key, extent._replace(merged=0).encode())
         batch.put(DEFAULT_FAMILY, _DESCRIPTION, description.encode())
         self._store.write(batch)
-
-    def _merge_whole(self, window: Window, run: Run) -> None:
-        merge = Merge(window, run)
-        while merge.step():
-            pass
 
     def _due(self) -> Window | None:
         """The oldest window to be merged: a closed one with anything in memory, or one with much."""
@@ -446,3 +531,25 @@ class SegmentTable:
         if self._merge is not None and self._merge.window is window:
             self._merge = None
         self._store.drop(window.extent.family)
+
+
+class _Pairs(NamedTuple):
+    """What `Found` holds, of all windows, by offsets."""
+
+    query: NDArray[np.int64]
+    offset: NDArray[np.int64]
+    distance: NDArray[np.int64]
+    slot: NDArray[np.int64]
+    newer: NDArray[np.int64]
+
+
+def _joined(boundaries: NDArray[np.int64], parts: Iterable[tuple[Window, Found]]) -> _Pairs:
+    """All that was found and is alive."""
+    columns: tuple[list[NDArray[np.int64]], ...] = tuple([np.empty(0, np.int64)] for _ in _Pairs._fields)
+    for window, found in parts:
+        offset = found.ids.astype(np.int64) + window.extent.first
+        alive = offset >= boundaries[found.rows]
+        pairs = (found.rows, offset, found.distances.astype(np.int64), found.slots, found.newer)
+        for column, part in zip(columns, pairs, strict=True):
+            column.append(part[alive])
+    return _Pairs(*map(np.concatenate, columns))

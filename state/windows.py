@@ -4,7 +4,9 @@ A window is one column family, written once and in order. In it lie, by the firs
 
 - ``e`` and a local id: the original itself;
 - ``c`` and a content key: the local id of the newest original with that content;
-- ``s`` and a table's key: a posting list (see `postings`) of the originals below the window's `merged`.
+- ``s`` and a table's key: a posting list (see `postings`) of the originals below the window's `merged`, by the
+  segments of their fingerprints;
+- ``b`` and a table's key: the same by their bands.
 
 A local id is an offset less the window's first offset, 32 bits. The originals from `merged` on are indexed in
 memory.
@@ -18,13 +20,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from state import original as entries
-from state import search
 from state.errors import StateCorruptError
+from state.index import Index
 from state.layout import Layout
+from state.memory import Run
 from state.original import Original
-from state.search import Found, Queries
-from state.segments import Run, Segments
+from state.search import Found, Queries, Span
 from state.store import DEFAULT_FAMILY, Batch, Store
+from state.tables import Rows, Tables
 
 MAX_LOCAL_IDS = 1 << 32
 """A window covers fewer offsets than this."""
@@ -174,25 +177,31 @@ class Window:
         store: Where its family is.
         extent: What it covers.
         layout: How fingerprints are cut.
+        bands: How many bands an original has.
 
     Attributes:
         extent: What it covers now.
-        fresh: The index in memory of the newest originals.
-        frozen: The index in memory of those that are being merged, if any are.
+        segments: The index by segments of the fingerprint.
+        bands: The index by bands.
     """
 
-    def __init__(self, store: Store, extent: Extent, layout: Layout) -> None:
+    def __init__(self, store: Store, extent: Extent, layout: Layout, bands: int) -> None:
         self.store = store
         self.extent = extent
         self.layout = layout
         store.create(extent.family)
-        self.fresh = Segments(layout)
-        self.frozen: Run | None = None
+        self.segments = Index(store, extent.family, Tables.of_segments(layout))
+        self.bands = Index(store, extent.family, Tables.of_bands(bands))
+
+    @property
+    def span(self) -> Span:
+        """The offsets that it covers."""
+        return Span(self.extent.first, self.extent.last)
 
     @property
     def unmerged(self) -> int:
         """How many originals are indexed in memory."""
-        return len(self.fresh) + (len(self.frozen.ids) if self.frozen else 0)
+        return self.segments.unmerged
 
     def status(self) -> WindowStatus:
         """What it holds."""
@@ -208,25 +217,24 @@ class Window:
             bytes=self.store.size(self.extent.family),
         )
 
-    def write(self, batch: Batch, originals: Iterable[Original]) -> None:
-        """Put originals into `batch`."""
+    def write(self, batch: Batch, originals: Iterable[Original]) -> tuple[list[int], list[bytes]]:
+        """Put originals into `batch`; returns their local ids and values, for `index`."""
         first, family = self.extent.first, self.extent.family
+        ids, values = [], []
         for item in originals:
-            local = (item.offset - first).to_bytes(4, "big")
-            batch.put(family, _ENTRY + local, entries.encode(item))
-            batch.put(family, _CONTENT + item.content, local)
+            local = item.offset - first
+            key = local.to_bytes(4, "big")
+            value = entries.encode(item)
+            batch.put(family, _ENTRY + key, value)
+            batch.put(family, _CONTENT + item.content, key)
+            ids.append(local)
+            values.append(value)
+        return ids, values
 
-    def index(self, originals: Sequence[Original]) -> None:
-        """Index originals that have been written, in memory."""
-        indexed = [
-            (item.fingerprint, item.offset - self.extent.first)
-            for item in originals
-            if item.fingerprint is not None
-        ]
-        self.fresh.insert(
-            np.array([fingerprint for fingerprint, _ in indexed], np.uint64),
-            np.array([local for _, local in indexed], np.uint32),
-        )
+    def index(self, ids: Sequence[int], values: Sequence[bytes]) -> None:
+        """Index originals that have been written, by their local ids and values, in memory."""
+        self.segments.insert(entries.segment_rows(self.layout, ids, values))
+        self.bands.insert(entries.band_rows(len(self.bands.tables), ids, values))
 
     def load(self, begin: int, limit: int) -> int:
         """Index up to `limit` stored originals from the local id `begin` on.
@@ -235,34 +243,47 @@ class Window:
             The local id to go on from.
         """
         ids, values = self._scan(begin, limit)
-        fingerprints, present = entries.fingerprints(values)
-        self.fresh.insert(fingerprints[present], np.array(ids, np.uint32)[present])
+        self.index(ids, values)
         return ids[-1] + 1 if len(ids) == limit else self.extent.end
 
-    def gather(self, limit: int) -> Run:
-        """Up to `limit` stored originals that are not merged yet, in order of each table; they are not looked up.
+    def gather(self, limit: int) -> int:
+        """Set up to `limit` stored originals that are not merged yet apart, to be merged.
 
-        Nothing of the window may be indexed in memory.
+        Nothing of the window may be indexed in memory, and nothing be looked up meanwhile.
+
+        Returns:
+            The local id below which the window will be merged.
         """
         begin, count = self.extent.merged, 0
-        columns: list[tuple[NDArray[np.uint64], NDArray[np.uint32]]] = []
+        rows: list[tuple[Rows, Rows]] = []
         while count < limit and begin < self.extent.end:
             ids, values = self._scan(begin, min(_GATHERED, limit - count))
-            fingerprints, present = entries.fingerprints(values)
-            columns.append((fingerprints[present], np.array(ids, np.uint32)[present]))
+            rows.append(
+                (
+                    entries.segment_rows(self.layout, ids, values),
+                    entries.band_rows(len(self.bands.tables), ids, values),
+                )
+            )
             begin, count = ids[-1] + 1, count + len(ids)
-        return Run(self.layout, *(np.concatenate([column[place] for column in columns]) for place in (0, 1)))
+        for index, parts in zip((self.segments, self.bands), zip(*rows, strict=True), strict=True):
+            index.frozen = Run.of(_stacked(parts))
+        return begin
 
-    def freeze(self) -> Run:
-        """Set the index in memory apart, to be merged; it answers lookups until `thaw`."""
-        self.frozen = self.fresh.run()
-        self.fresh = Segments(self.layout)
-        return self.frozen
+    def freeze(self) -> int:
+        """Set what is indexed in memory apart, to be merged; it answers lookups until `thaw`.
+
+        Returns:
+            The local id below which the window will be merged.
+        """
+        self.segments.freeze()
+        self.bands.freeze()
+        return self.extent.end
 
     def thaw(self, extent: Extent) -> None:
         """Take on that the frozen part has been merged: from now on the posting lists answer for it."""
         self.extent = extent
-        self.frozen = None
+        self.segments.thaw()
+        self.bands.thaw()
 
     def find_content(self, keys: Sequence[bytes]) -> list[int | None]:
         """The offset of the newest original with each content key, None where there is none."""
@@ -270,23 +291,13 @@ class Window:
         first = self.extent.first
         return [None if value is None else first + int.from_bytes(value, "big") for value in found]
 
-    def find_near(
-        self, queries: Queries, max_distance: int
-    ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]]:
-        """The originals near each fingerprint of the queries.
+    def find_near(self, queries: Queries) -> Iterator[Found]:
+        """The originals near each query by the segments of their fingerprints, from the newest part on."""
+        return self.segments.near(queries, self.extent.merged, self.span)
 
-        Yields:
-            Rows of the queries, offsets and distances, each ``(m,) int64``, in no order; a pair that meets in
-            several tables comes several times.
-        """
-        yield from map(self._placed, self.fresh.near(queries, max_distance))
-        if self.frozen:
-            yield from map(self._placed, self.frozen.near(queries, max_distance))
-        if self.extent.merged:
-            lists = self.store.get(self.extent.family, queries.lists)
-            for found in search.near(queries, lists, max_distance):
-                # A list may hold more than is merged: what an unfinished merge has written so far.
-                yield self._placed(found.where(found.ids < self.extent.merged))
+    def find_similar(self, queries: Queries) -> Iterator[Found]:
+        """The originals that each query shares a band with, from the newest part on."""
+        return self.bands.near(queries, self.extent.merged, self.span)
 
     def originals(self, offsets: Sequence[int]) -> list[Original]:
         """The originals at `offsets`.
@@ -336,9 +347,6 @@ class Window:
             raise self._lost(self.extent.last)
         return [int.from_bytes(key[1:], "big") for key, _ in found], [value for _, value in found]
 
-    def _placed(self, found: Found) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-        return found.rows, found.ids.astype(np.int64) + self.extent.first, found.distances.astype(np.int64)
-
     def _decoded(self, offset: int, value: bytes | None) -> Original:
         if value is None:
             raise self._lost(offset)
@@ -352,3 +360,12 @@ class Window:
             f"The state in {self.store.path} has lost the original at offset {offset}. Delete the directory: "
             "the changelog rebuilds it."
         )
+
+
+def _stacked(parts: Sequence[Rows]) -> Rows:
+    """The rows of several parts, one after another."""
+    return Rows(
+        np.concatenate([part.values for part in parts], axis=1),
+        [np.concatenate(keys) for keys in zip(*(part.keys for part in parts), strict=True)],
+        np.concatenate([part.ids for part in parts]),
+    )

@@ -46,9 +46,17 @@ originals = st.builds(
     content=st.binary(min_size=16, max_size=16),
     id=st.binary(max_size=8),
     text=texts,
+    salt=st.integers(0, 2**64 - 1),
+    profile=st.integers(0, 2**64 - 1),
     bands=st.binary(max_size=8),
     sketch=st.binary(max_size=8),
 )
+
+
+BANDS = 2
+# Profiles and bands of a few kinds, so that many share a band and more than a few have one of them.
+profiles = st.sampled_from((0, 1, 3, 7, 2**64 - 1))
+bands = st.none() | st.tuples(*[st.sampled_from((1, 1, 2, 256))] * BANDS)
 
 
 def content(number: int) -> bytes:
@@ -70,7 +78,7 @@ def open_table(
     path: Path, layout: Layout = LAYOUTS[0], *, window_span: int = 100, merge_at: int = 6, **kwargs
 ) -> SegmentTable:
     """A table with small windows and merges."""
-    settings = {"scheme": "scheme", "origin": ORIGIN, "window_floor": 1} | kwargs
+    settings = {"scheme": "scheme", "origin": ORIGIN, "window_floor": 1, "bands": BANDS} | kwargs
     return SegmentTable.open(path, layout=layout, window_span=window_span, merge_at=merge_at, **settings)
 
 
@@ -90,10 +98,45 @@ def crash(table: SegmentTable, copy: Path) -> None:
     shutil.rmtree(table.path)
 
 
-def near(table: SegmentTable, queries: Sequence[int], max_distance: int, boundaries: Sequence[int]) -> list:
-    """What the table finds, as tuples of query, offset and distance."""
-    matches = table.find_near(np.array(queries, np.uint64), max_distance, np.array(boundaries, np.int64))
+def near(
+    table: SegmentTable,
+    queries: Sequence[int],
+    max_distance: int,
+    boundaries: Sequence[int],
+    max_profile_distance: int = 64,
+) -> list:
+    """What the table finds with a profile of zeros, as tuples of query, offset and distance."""
+    matches = table.find_near(
+        np.array(queries, np.uint64),
+        max_distance,
+        np.array(boundaries, np.int64),
+        np.zeros(len(queries), np.uint64),
+        max_profile_distance,
+    )
     return as_tuples(matches)
+
+
+def similar(
+    table: SegmentTable,
+    queries: Sequence[tuple[int, tuple[int, ...]]],
+    boundaries: Sequence[int],
+    *,
+    distance: int,
+    cap: int,
+    spare: int,
+) -> tuple[list[tuple[int, ...]], list[list[int]]]:
+    """What the table finds by bands, sorted, as tuples of query, offset, distance, band and how many are newer; and
+    how many live originals there are with each query's bands."""
+    found = table.find_similar(
+        np.array([profile for profile, _ in queries], np.uint64),
+        np.array([keys for _, keys in queries], np.uint16).reshape(-1, BANDS),
+        distance,
+        np.array(boundaries, np.int64),
+        cap=cap,
+        spare=spare,
+    )
+    pairs = zip(*(column.tolist() for column in found[:5]), strict=True)
+    return sorted(pairs), found.crowd.tolist()
 
 
 def as_tuples(matches: Matches) -> list[tuple[int, int, int]]:
@@ -111,14 +154,48 @@ class Model:
     def alive(self) -> list[Original]:
         return [item for item in self.originals if item.offset >= self.boundary]
 
-    def near(self, queries: Sequence[int], max_distance: int, boundaries: Sequence[int]) -> list:
+    def near(
+        self,
+        queries: Sequence[int],
+        max_distance: int,
+        boundaries: Sequence[int],
+        max_profile_distance: int = 64,
+    ) -> list:
         return [
             (row, item.offset, distance)
             for row, (query, boundary) in enumerate(zip(queries, boundaries, strict=True))
             for item in self.originals
             if item.offset >= boundary and item.fingerprint is not None
-            if (distance := (item.fingerprint ^ query).bit_count()) <= max_distance
+            if item.profile.bit_count() <= max_profile_distance
+            if (distance := (item.fingerprint ^ item.salt ^ query).bit_count()) <= max_distance
         ]
+
+    def similar(
+        self,
+        queries: Sequence[tuple[int, tuple[int, ...]]],
+        boundaries: Sequence[int],
+        *,
+        distance: int,
+        cap: int,
+    ) -> tuple[list[tuple[int, ...]], list[list[int]]]:
+        """What `SegmentTable.find_similar` finds, and how many live originals have each of a query's bands."""
+        found, crowds = [], []
+        for row, ((profile, keys), boundary) in enumerate(zip(queries, boundaries, strict=True)):
+            crowds.append([])
+            for band, key in enumerate(keys):
+                place = slice(2 * band, 2 * band + 2)
+                same = [
+                    item
+                    for item in reversed(self.originals)
+                    if item.offset >= boundary and item.bands[place] == key.to_bytes(2, "little")
+                ]
+                crowds[-1].append(len(same))
+                found += [
+                    (row, item.offset, apart, band, newer)
+                    for newer, item in enumerate(same[:cap])
+                    if (apart := (item.profile ^ profile).bit_count()) <= distance
+                ]
+        return sorted(found), crowds
 
     def newest(self, key: bytes) -> int | None:
         """The offset of the newest original alive with that content."""

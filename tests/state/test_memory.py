@@ -1,4 +1,4 @@
-"""The segment table in memory against a search of everything."""
+"""The index in memory against a search of everything."""
 
 import numpy as np
 import pytest
@@ -6,26 +6,37 @@ from hypothesis import given
 from hypothesis import strategies as st
 from state_model import LAYOUTS, fingerprints
 
-from state import search, segments
-from state.search import Queries
-from state.segments import Segments
+from state import memory, search
+from state.memory import MemoryIndex
+from state.search import Queries, Span
+from state.tables import Rows, Tables
 
 
 @pytest.fixture(autouse=True, scope="module")
 def small_runs():
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(segments, "TAIL", 8)
-        patch.setattr(segments, "MIDDLE", 32)
+        patch.setattr(memory, "TAIL", 8)
+        patch.setattr(memory, "MIDDLE", 32)
+        patch.setattr(memory, "_DIRECT", 20)
         # So that a common key is compared in several goes.
         patch.setattr(search, "CHUNK", 20)
-        patch.setattr(segments, "CHUNK", 20)
         yield
 
 
+def rows(layout, fingerprints, ids):
+    values = np.array(fingerprints, np.uint64)
+    keys = Tables.of_segments(layout).narrow(layout.keys(values))
+    return Rows(np.array([values, values]), keys, np.array(ids, np.uint32))
+
+
 def found(index, layout, queries, distance):
-    pairs = set()
-    for part in index.near(Queries(layout, np.array(queries, np.uint64)), distance):
-        pairs |= set(zip(*(column.tolist() for column in part), strict=True))
+    values, pairs = np.array(queries, np.uint64), set()
+    boundaries = np.zeros(len(queries), np.int64)
+    both = np.array([values, values])
+    asked = Queries(Tables.of_segments(layout), both, (distance, 64), layout.keys(values), boundaries)
+    for part in index.near(asked, Span(0, 1000)):
+        columns = (part.rows, part.ids, part.distances)
+        pairs |= set(zip(*(column.tolist() for column in columns), strict=True))
     return pairs
 
 
@@ -44,10 +55,10 @@ def expected(stored, queries, distance):
     queries=st.lists(fingerprints, min_size=1, max_size=5),
 )
 def test_an_index_finds_what_a_search_of_everything_finds(layout, batches, queries):
-    index, stored = Segments(layout), []
+    index, stored = MemoryIndex(Tables.of_segments(layout)), []
     for batch in batches:
         ids = [2 * (len(stored) + i) for i in range(len(batch))]
-        index.insert(np.array(batch, np.uint64), np.array(ids, np.uint32))
+        index.insert(rows(layout, batch, ids))
         stored += zip(ids, batch, strict=True)
         assert len(index) == len(stored)
     distance = layout.max_distance
@@ -58,8 +69,10 @@ def test_an_index_finds_what_a_search_of_everything_finds(layout, batches, queri
 
 def test_a_run_lists_the_ids_of_a_key_in_ascending_order():
     layout = LAYOUTS[0]
-    index = Segments(layout)
-    index.insert(np.full(100, 7, np.uint64), np.arange(100, dtype=np.uint32))
+    index = MemoryIndex(Tables.of_segments(layout))
+    for start in (0, 5, 50):
+        ids = range(start, {0: 5, 5: 50, 50: 100}[start])
+        index.insert(rows(layout, [7] * len(ids), list(ids)))
     run = index.run()
     for order in run.order:
         assert run.ids[order].tolist() == list(range(100))
