@@ -4,8 +4,9 @@ Pure: nothing here knows of Kafka, Faust, RocksDB or settings. `Scheme` is the s
 """
 
 from stream.text.content import content_key, raw_key
-from stream.text.normalize import Normalization, normalize
-from stream.text.scheme import Feature, Scheme, SchemeSpec
+from stream.text.minhash import Signatures, signatures
+from stream.text.normalize import Normalization, Part, normalize
+from stream.text.scheme import Feature, Scheme, SchemeSpec, Stored
 from stream.text.segment import Engine, Segmenter
 from stream.text.simhash import (
     Fingerprints,
@@ -22,15 +23,19 @@ from stream.text.similarity import (
     edit_distance,
     edit_similarity,
 )
+from stream.text.sketch import estimated_resemblance, exact_resemblance, sketch
 
 __all__ = [
     "Engine",
     "Feature",
     "Fingerprints",
     "Normalization",
+    "Part",
     "Scheme",
     "SchemeSpec",
     "Segmenter",
+    "Signatures",
+    "Stored",
     "content_key",
     "cosine",
     "cosine_of_characters",
@@ -38,10 +43,14 @@ __all__ = [
     "cosine_thousandths",
     "edit_distance",
     "edit_similarity",
+    "estimated_resemblance",
+    "exact_resemblance",
     "format_hex",
     "hamming_distance",
     "hamming_distances",
     "normalize",
     "parse_hex",
     "raw_key",
+    "signatures",
+    "sketch",
 ]

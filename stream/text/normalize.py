@@ -1,7 +1,8 @@
 """Normalisation: the one form under which texts that look the same are the same.
 
 Unicode's own folding (UAX 15 and 21) does most of it; what it leaves in a text although a reader does not
-see it (zero-width characters, controls, the kind of a space, HTML entities) is folded here.
+see it (zero-width characters, controls, the kind of a space, HTML) is folded here. What a reader does see and
+a policy may disregard all the same (URLs, names, the script) is too.
 """
 
 import html
@@ -11,10 +12,14 @@ import unicodedata
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
+from typing import Literal
 
 from stream.errors import SettingsError
 
-__all__ = ["Normalization", "normalization_description", "normalize"]
+__all__ = ["Normalization", "Part", "normalization_description", "normalize"]
+
+Part = Literal["keep", "ignore"]
+"""What becomes of a part of a text: it counts like the rest, or is left out."""
 
 _ROUNDS = 8
 """How often the folds are run over one text until nothing changes.
@@ -34,18 +39,25 @@ class Normalization:
             with their semicolon: in `?a=1&copy=2` nothing is an entity.
         fold_script: traditional characters become simplified ones (OpenCC's `t2s`), so that a text and its
             copy in the other script are equal.
+        html_tags: tags and comments. `<br>` and other ends of lines become a space, the rest nothing.
+        urls: `http://…`, `https://…`, `www.…` and the short `t.cn/…`, up to the first character that is not
+            ASCII. Texts that differ in nothing else are then the same.
+        mentions: `@name`, and the `//@name:` of a repost.
     """
 
     html_entities: bool = True
     fold_script: bool = False
+    html_tags: Part = "ignore"
+    urls: Part = "keep"
+    mentions: Part = "keep"
 
 
 def normalize(text: str, policy: Normalization = Normalization()) -> str:
     """Return the form in which a text is compared with others.
 
-    HTML entities are unescaped, characters that show nothing (zero-width ones, controls, variation
-    selectors, also inside words) are dropped, then NFKC, then case folding; white space becomes one space
-    between words and none at the ends.
+    HTML entities are unescaped, what the policy ignores is taken out, characters that show nothing
+    (zero-width ones, controls, variation selectors, also inside words) are dropped, then NFKC, then case
+    folding; white space becomes one space between words and none at the ends.
 
     Any `str` is accepted, lone surrogates and NUL too. The result is a fixed point: normalising it again
     changes nothing.
@@ -55,13 +67,13 @@ def normalize(text: str, policy: Normalization = Normalization()) -> str:
     """
     fold_script = _script_folder() if policy.fold_script else None
     for _ in range(_ROUNDS):
-        folded = _fold(text, policy.html_entities, fold_script)
+        folded = _fold(text, policy, fold_script)
         if folded == text:
             return text
         text = folded
-    if "&" in text:
-        # Entities nested this deep are made to cost time. Without an ampersand there are none.
-        return normalize(text.replace("&", " "), policy)
+    if "&" in text or "<" in text:
+        # Entities or tags nested this deep are made to cost time. Without these characters there are none.
+        return normalize(text.replace("&", " ").replace("<", " "), policy)
     return text
 
 
@@ -70,13 +82,22 @@ def normalization_description(policy: Normalization) -> dict[str, object]:
     return {
         "html_entities": policy.html_entities,
         "fold_script": importlib.metadata.version("opencc") if policy.fold_script else None,
+        "html_tags": policy.html_tags,
+        "urls": policy.urls,
+        "mentions": policy.mentions,
     }
 
 
-def _fold(text: str, html_entities: bool, fold_script: Callable[[str], str] | None) -> str:
-    if html_entities and "&" in text:
+def _fold(text: str, policy: Normalization, fold_script: Callable[[str], str] | None) -> str:
+    if policy.html_entities and "&" in text:
         text = _ENTITY.sub(_unescape, _NESTED_AMPERSAND.sub("&", text))
+    if policy.html_tags == "ignore" and "<" in text:
+        text = _TAG.sub("", _LINE_END_TAG.sub(" ", text))
     text = _INVISIBLE.sub("", text)
+    if policy.urls == "ignore":
+        text = _URL.sub(" ", text)
+    if policy.mentions == "ignore":
+        text = _MENTION.sub(" ", text)
     text = unicodedata.normalize("NFKC", text).casefold()
     if fold_script is not None:
         text = fold_script(text)
@@ -92,6 +113,20 @@ _ENTITY = re.compile(r"&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[a-zA-Z][a-zA-Z0-9]
 def _unescape(entity: re.Match[str]) -> str:
     return html.unescape(entity[0])
 
+
+_LINE_END_TAG = re.compile(
+    r"</?(?:br|p|div|li|ul|ol|tr|td|th|table|h[1-6]|hr|blockquote|section|article)(?:\s[^<>=]*+=[^<>]*+)?\s*+/?>",
+    re.IGNORECASE,
+)
+
+_TAG = re.compile(r"</?[a-z][a-z0-9]*+(?:\s[^<>=]*+=[^<>]*+)?\s*+/?>|<!--[^<>]*-->", re.IGNORECASE)
+"""Only what HTML can mean: neither `a < b`, nor `a<b c>d`, nor `<三体>`."""
+
+_URL = re.compile(r"(?:https?://|www\.|(?<![a-z0-9.])t\.cn/)[!#-;=?-~]*", re.IGNORECASE)
+"""Up to a space, a quotation mark, an angle bracket, or a character that is not ASCII."""
+
+_MENTION = re.compile(r"(?://)?(?<![A-Za-z0-9._%+-])[@\uff20][\w-]{1,30}[:\uff1a]?")
+"""No part of an e-mail address. Names on Weibo have at most 30 characters."""
 
 _INVISIBLE = re.compile(
     "["

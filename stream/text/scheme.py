@@ -1,7 +1,7 @@
-"""A scheme: everything between a text and its fingerprint, in one object with an identity.
+"""A scheme: everything between a text and what is stored of it, in one object with an identity.
 
-Two processes whose schemes have one id give every text the same normal form, words, levels and fingerprint;
-what is stored under one id is never compared with what another made.
+Two processes whose schemes have one id give every text the same normal form, words, levels, fingerprint, bands
+and sketch; what is stored under one id is never compared with what another made.
 """
 
 import hashlib
@@ -20,9 +20,12 @@ import numpy.typing as npt
 
 from stream.errors import SettingsError
 from stream.text.dictionary import jieba_file, merge_user_dictionary, read_dictionary
+from stream.text.minhash import MINHASH_SIZE, PROFILE_SIZE, Signatures, signatures
 from stream.text.normalize import Normalization, normalization_description, normalize
+from stream.text.numbers import number_salt
 from stream.text.segment import Engine, Segmenter, engine_version, segmenter
 from stream.text.simhash import Fingerprints, TieBit, simhash_batch, xxh3_64
+from stream.text.sketch import SHINGLE_SIZE, SKETCH_BYTES, sketch
 from stream.text.stopwords import STOP_WORDS
 from stream.text.weigh import LEVEL_CUTS, UNKNOWN_IDF, WordLevels, read_idf
 
@@ -54,6 +57,12 @@ class SchemeSpec:
         user_dictionary: a file in jieba's format, `word [frequency] [tag]` a line, UTF-8.
         normalization: the policies of normalisation.
         bits: the width of a fingerprint. The state is made for 64.
+        bands: how many bands of a MinHash are stored of each text beside its fingerprint; 0 stores none.
+        rows: how many values of the MinHash make a band.
+        near_from: a text of fewer characters has no bands: so short a text is another one with any other
+            character, and never a near-duplicate. At least 2.
+        short_chars: a text of fewer characters is short: it is stored whole. Of a longer one a sketch is.
+        numbers_matter: texts with other numbers never meet.
     """
 
     engine: Engine = "rjieba"
@@ -61,6 +70,20 @@ class SchemeSpec:
     user_dictionary: Path | None = None
     normalization: Normalization = field(default_factory=Normalization)
     bits: int = 64
+    bands: int = 12
+    rows: int = 3
+    near_from: int = 10
+    short_chars: int = 500
+    numbers_matter: bool = False
+
+
+class Stored(NamedTuple):
+    """What is kept of an original's text, so that a later text can be compared with it."""
+
+    text: str
+    """The normalised text where it is short, else empty."""
+    sketch: bytes
+    """Its sketch where it is not short, else empty: a short text's is made from the text when it is needed."""
 
 
 class Feature(NamedTuple):
@@ -78,18 +101,23 @@ class Feature(NamedTuple):
 
 
 class Scheme:
-    """Makes fingerprints in one fixed way. Built by `Scheme.build`, which takes about a second."""
+    """Makes fingerprints in one fixed way. Built by `Scheme.build`, which takes about a second.
+
+    Attributes:
+        spec: what it was built from.
+    """
 
     def __init__(
         self,
         *,
-        normalization: Normalization,
+        spec: SchemeSpec,
         segmenter: Segmenter,
         levels: WordLevels,
         stop_words: frozenset[str],
         description: dict[str, Any],
     ) -> None:
-        self._normalization = normalization
+        self.spec = spec
+        self._normalization = spec.normalization
         self._segment = segmenter.segment
         self._vocabulary = _Vocabulary(levels, stop_words)
         self._vocabulary_lock = Lock()
@@ -104,7 +132,10 @@ class Scheme:
         Raises:
             SettingsError: the user dictionary cannot be read or used, a package is missing, or the width is
                 not 64.
+            ValueError: a number of the specification is out of its range.
         """
+        if spec.bands < 0 or spec.rows < 1 or spec.near_from < 2 or spec.short_chars < 1:
+            raise ValueError(f"no scheme has these numbers: {spec}")
         if spec.bits != 64:
             raise SettingsError(f"Fingerprints of {spec.bits} bits cannot be stored; the width is 64.")
         dictionary, idf_table = jieba_file("dict.txt"), jieba_file("analyse/idf.txt")
@@ -131,9 +162,18 @@ class Scheme:
             },
             "weights": {"idf": _digest(idf_table), "cuts": list(LEVEL_CUTS), "unknown": UNKNOWN_IDF},
             "simhash": {"bits": spec.bits, "hash": "xxh3_64", "tie": _TIE},
+            "bands": {
+                "bands": spec.bands,
+                "rows": spec.rows,
+                "minhash": MINHASH_SIZE,
+                "profile": PROFILE_SIZE,
+                "near_from": spec.near_from,
+            },
+            "stored": {"short_chars": spec.short_chars, "shingles": SHINGLE_SIZE, "sketch": SKETCH_BYTES},
+            "numbers_matter": spec.numbers_matter,
         }
         return cls(
-            normalization=spec.normalization,
+            spec=spec,
             segmenter=segmenter(spec.engine, frequencies, hmm=spec.hmm),
             levels=WordLevels(read_idf(idf_table)),
             stop_words=STOP_WORDS,
@@ -178,6 +218,24 @@ class Scheme:
         only_stop_words = np.bincount(owners, weights=levels, minlength=len(sizes)) == 0
         levels[only_stop_words[owners]] = _LEVEL_OF_STOP_WORDS_ALONE
         return simhash_batch(hashes, levels, np.array(bounds, np.int64), tie=_TIE)
+
+    def salt(self, normalized: str) -> int:
+        """Return 64 bits that are equal for all texts that may meet this one: of its numbers, if they matter."""
+        return number_salt(normalized) if self.spec.numbers_matter else 0
+
+    def has_bands(self, normalized: str) -> bool:
+        """Whether a text with features has bands."""
+        return self.spec.bands > 0 and len(normalized) >= self.spec.near_from
+
+    def signatures(self, normalized: Sequence[str], salts: Sequence[int]) -> Signatures:
+        """Return the profiles and bands of normalised texts that have bands, under their salts."""
+        return signatures(normalized, self.spec.bands, self.spec.rows, np.array(salts, np.uint64))
+
+    def stored(self, normalized: str) -> Stored:
+        """Return what is kept of an original's text."""
+        if len(normalized) < self.spec.short_chars:
+            return Stored(normalized, b"")
+        return Stored("", sketch(normalized))
 
     def features(self, normalized: str) -> list[Feature]:
         """Return the features of a normalised text, the heaviest first, equal ones as the text has them."""

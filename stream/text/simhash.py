@@ -142,16 +142,30 @@ def simhash_batch(
 def _simhash_slice(
     hashes: npt.NDArray[np.uint64], weights: npt.NDArray[np.uint8], starts: npt.NDArray[np.int64], tie: TieBit
 ) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.bool_]]:
-    bits = np.unpackbits(hashes.astype(">u8").view(np.uint8).reshape(-1, 64 // 8), axis=1)
-    bits *= weights[:, np.newaxis]
-    # The signed sum of a bit is weights with it - weights without it = 2 * weights with it - all weights.
-    with_bit = np.add.reduceat(bits, starts, axis=0, dtype=np.int64)
     total = np.add.reduceat(weights, starts, dtype=np.int64)
+    octets = hashes.astype("<u8").view(np.uint8).reshape(-1, 8)
+    if total.max() <= _LANE:
+        # Eight sums in one integer: none can run over into the next. Short texts are summed twice as fast so.
+        lanes = _LANES[octets]
+        lanes *= weights.astype(np.uint64)[:, np.newaxis]
+        with_bit = np.add.reduceat(lanes, starts, axis=0).astype("<u8").view(np.uint8).astype(np.int64)
+    else:
+        bits = np.unpackbits(octets, axis=1, bitorder="little")
+        bits *= weights[:, np.newaxis]
+        with_bit = np.add.reduceat(bits, starts, axis=0, dtype=np.int64)
+    # The signed sum of a bit is weights with it - weights without it = 2 * weights with it - all weights.
     sums = 2 * with_bit - total[:, np.newaxis]
     present = total > 0
     signs = (sums >= 0) if tie else (sums > 0)
-    values = np.packbits(signs, axis=1).view(">u8").ravel().astype(np.uint64)
+    values = np.packbits(signs, axis=1, bitorder="little").view("<u8").ravel().astype(np.uint64)
     return np.where(present, values, np.uint64(0)), present
+
+
+_LANE = 255
+"""What one of eight lanes of an integer can count."""
+
+_LANES = np.array([sum((octet >> bit & 1) << 8 * bit for bit in range(8)) for octet in range(256)], np.uint64)
+"""Each bit of an octet in a lane of its own."""
 
 
 def hamming_distance(a: int, b: int) -> int:

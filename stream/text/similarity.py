@@ -87,6 +87,8 @@ def edit_similarity(a: str, b: str, *, floor: int = 0) -> int:
         return 1000
     # similarity >= floor  <=>  1000 (longer - distance) >= floor * longer
     allowed = longer * (1000 - floor) // 1000
+    if abs(len(a) - len(b)) > allowed:
+        return 0
     distance = Levenshtein.distance(a, b, score_cutoff=allowed)
     return 1000 * (longer - distance) // longer if distance <= allowed else 0
 
