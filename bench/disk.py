@@ -26,7 +26,13 @@ BATCH = 500
 def opened(path: Path, scheme: Scheme, merge_at: int) -> SegmentTable:
     """The state, whose windows are merged when they hold that many originals."""
     return SegmentTable.open(
-        path, scheme=scheme.id, layout=Layout(), window_span=2**60, origin={}, merge_at=merge_at
+        path,
+        scheme=scheme.id,
+        layout=Layout(),
+        window_span=2**60,
+        bands=scheme.spec.bands,
+        origin={},
+        merge_at=merge_at,
     )
 
 

@@ -1,7 +1,7 @@
 """How many originals a second does a state take in that is built anew from its changelog, and how much memory?
 
-The originals have random fingerprints and contents, and stand in records of 300, as a worker writes them; they fill
-four windows. No Kafka: what reading the changelog takes comes on top.
+The originals have random fingerprints, contents and twelve bands, and a text of 20 characters each; they stand in
+records of 300, as a worker writes them, and fill four windows. No Kafka: what reading the changelog takes comes on top.
 
 Run: python -P bench/recovery.py [--originals 1000000]
 """
@@ -20,6 +20,8 @@ from state.original import Original
 from state.table import SegmentTable
 
 RECORD = 300
+BANDS = 12
+TEXT = "一条二十个字的微博短文" * 2
 CHUNK = 300
 """Records in one application: what a reader hands over at a time."""
 
@@ -35,6 +37,10 @@ def records(count: int) -> Iterator[bytes]:
                 chance.getrandbits(64),
                 chance.randbytes(16),
                 b"%d" % offset,
+                TEXT,
+                0,
+                chance.getrandbits(64),
+                chance.randbytes(2 * BANDS),
             )
             for offset in range(begin, min(begin + RECORD, count))
         ]
@@ -61,7 +67,12 @@ def main() -> None:
 
         def opened() -> SegmentTable:
             return SegmentTable.open(
-                Path(directory) / "state", scheme="s", layout=Layout(), window_span=count // 4 + 1, origin={}
+                Path(directory) / "state",
+                scheme="s",
+                layout=Layout(),
+                window_span=count // 4 + 1,
+                bands=BANDS,
+                origin={},
             )
 
         with opened() as table:

@@ -86,6 +86,7 @@ def opened(path: Path, options: argparse.Namespace) -> SegmentTable:
         scheme="bench",
         layout=options.layout,
         window_span=-(-options.texts // options.windows),
+        bands=0,
         origin={"topic": "bench"},
         merge_at=options.merge_at,
     )

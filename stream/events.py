@@ -16,6 +16,7 @@ Headers = tuple[tuple[str, bytes | None], ...]
 
 FINGERPRINT: Final = "textsieve-fingerprint"
 VERDICT: Final = "textsieve-verdict"
+CAPPED: Final = "textsieve-capped"
 REASON: Final = "textsieve-reason"
 ERROR: Final = "textsieve-error"
 SOURCE: Final = "textsieve-source"
@@ -170,7 +171,7 @@ def verdict_json(verdict: Duplicate, topic: str, partition: int) -> bytes:
         f'"duplicate_of":{{"id":{original.id or "null"},"source":"{name}:{original.offset}","time":{original.time}}},'
         f'"reason":"{verdict.reason}","measure":"{verdict.measure}",'
         f'"similarity":{thousandths // 1000}.{thousandths % 1000:03d},"hamming_distance":{distance},'
-        f'"fingerprint":{fingerprint}}}'
+        f'"fingerprint":{fingerprint},"capped":{"true" if verdict.capped else "false"}}}'
     ).encode()
 
 
@@ -196,6 +197,8 @@ class Outbox:
             ours: Headers = ()
             if verdict.fingerprint is not None:
                 ours = ((FINGERPRINT, format_fingerprint(verdict.fingerprint).encode()),)
+            if verdict.capped:
+                ours = (*ours, (CAPPED, b"true"))
         elif isinstance(verdict, Duplicate):
             topic = self._duplicates
             ours = ((VERDICT, verdict_json(verdict, event.topic, event.partition)),)

@@ -4,8 +4,8 @@ The verdict of an event is a function of the originals alive before it, the even
 How the events are cut into batches, how often a batch is judged, and when, change nothing.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Final, NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import Final, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,9 @@ from numpy.typing import NDArray
 from state.changelog import MAX_RECORD_BYTES, Record, encode, packed_size
 from state.original import Original
 from state.table import NONE_ALIVE, Position, SegmentTable
+from stream import candidates
+from stream.candidates import Candidates
+from stream.confirm import Confirmation, Look, Match
 from stream.rules import Rules
 from stream.text import Scheme, content_key, raw_key
 from stream.verdict import (
@@ -28,7 +31,7 @@ from stream.verdict import (
     Verdict,
 )
 
-_BITS: Final = 64
+_NO_BANDS: Final[NDArray[np.uint16]] = np.empty(0, np.uint16)
 
 
 class Judgement(NamedTuple):
@@ -56,6 +59,7 @@ class Judge:
         self._scheme = scheme
         self._rules = rules
         self._topic_id = topic_id
+        self._confirmation = Confirmation(scheme, rules)
 
     def start(self, offset: int) -> Record:
         """The first record of a scope that has none: it begins at `offset`, with no time and no originals."""
@@ -81,9 +85,12 @@ class Judge:
             raise ValueError(f"the next batch begins at or after offset {position.next}")
         clock = _Clock(inputs, position, self._rules.retention, self._table)
         texts = _Texts(inputs, clock, self._table, self._scheme, self._rules)
-        matches, originals = _decide(inputs, clock, texts, self._rules.max_distance)
-        verdicts = self._verdicts(inputs, clock, texts, matches, originals)
-        return Judgement(verdicts, list(self._records(inputs, clock, position.next, originals)))
+        batch = _Batch(clock, texts, self._table, self._rules, self._confirmation)
+        columns = (texts.keys, clock.times.tolist(), clock.horizons.tolist(), clock.alive.tolist())
+        for event, *known in zip(inputs, *columns, strict=True):
+            batch.decide(event, *known)
+        verdicts = self._verdicts(inputs, clock, texts, batch)
+        return Judgement(verdicts, list(self._records(inputs, clock, position.next, batch.originals)))
 
     def _position(self) -> Position:
         if self._table.position is None:
@@ -91,28 +98,20 @@ class Judge:
         return self._table.position
 
     def _verdicts(
-        self,
-        inputs: Sequence[Input],
-        clock: "_Clock",
-        texts: "_Texts",
-        matches: "Sequence[_Match | None]",
-        originals: Sequence[Original],
+        self, inputs: Sequence[Input], clock: "_Clock", texts: "_Texts", batch: "_Batch"
     ) -> list[Verdict]:
-        matched = {original.offset: original for original in originals}
-        stored = sorted(
-            {match.offset for match in matches if match is not None and match.offset not in matched}
-        )
-        matched.update(zip(stored, self._table.originals(stored), strict=True))
+        originals = batch.matched()
         verdicts: list[Verdict] = []
-        for event, time, key, match in zip(inputs, clock.times.tolist(), texts.keys, matches, strict=True):
+        columns = zip(inputs, clock.times.tolist(), texts.keys, batch.matches, batch.capped, strict=True)
+        for event, time, key, match, capped in columns:
+            fingerprint = texts.fingerprints.get(key)
             if isinstance(event, Rejection):
                 verdicts.append(Rejected(event.offset, time, event.reason, event.error))
             elif match is None or isinstance(event, Passed):
-                verdicts.append(Unique(event.offset, time, texts.fingerprints.get(key)))
+                verdicts.append(Unique(event.offset, time, fingerprint, capped))
             else:
-                verdicts.append(
-                    _duplicate(event, time, texts.fingerprints.get(key), match, matched[match.offset])
-                )
+                original = originals[match.offset]
+                verdicts.append(_duplicate(event, time, fingerprint, match, capped, original))
         return verdicts
 
     def _records(
@@ -143,13 +142,6 @@ class Judge:
             tuple(e.offset for e in events if isinstance(e, Rejection) and e.reason == UNWRITABLE),
             tuple(original for original in originals if begin <= original.offset < end),
         )
-
-
-class _Match(NamedTuple):
-    offset: int
-    """The original's."""
-    distance: int | None
-    """None where the content is the same."""
 
 
 class _Clock:
@@ -190,15 +182,15 @@ class _Texts:
     Attributes:
         keys: for each event its content key; empty for an event without a text.
         stored: content key -> the newest stored original of the same content, alive or not.
+        normalized: content key -> normalised text, of those that are not judged by their content only.
         fingerprints: content key -> fingerprint, where one was computed and the text has features.
-        near: content key -> (distance, offset) of every stored original near enough, alive or not.
     """
 
     def __init__(
         self, inputs: Sequence[Input], clock: _Clock, table: SegmentTable, scheme: Scheme, rules: Rules
     ) -> None:
         self.keys: list[bytes] = []
-        normalized: dict[bytes, str] = {}
+        self.normalized: dict[bytes, str] = {}
         for event in inputs:
             key = b""
             if isinstance(event, Text) and len(event.text) > rules.max_text_chars:
@@ -206,29 +198,32 @@ class _Texts:
             elif isinstance(event, Text):
                 plain = scheme.normalize(event.text)
                 key = content_key(plain)
-                normalized[key] = plain
+                self.normalized[key] = plain
             self.keys.append(key)
         self.stored = _find_content(table, set(self.keys) - {b""})
         self.fingerprints: dict[bytes, int] = {}
-        self._fingerprint(inputs, clock, table, scheme, normalized)
-        self.near = self._compare(clock, table, rules.max_distance)
+        self._fingerprint(inputs, clock, table, scheme)
+        self._scheme = scheme
+        self._salts = {key: scheme.salt(self.normalized[key]) for key in self.fingerprints}
+        banded = [key for key in self.fingerprints if scheme.has_bands(self.normalized[key])]
+        found = scheme.signatures(
+            [self.normalized[key] for key in banded], [self._salts[key] for key in banded]
+        )
+        self._signatures = dict(
+            zip(banded, zip(found.profiles.tolist(), found.bands, strict=True), strict=True)
+        )
 
     def _fingerprint(
-        self,
-        inputs: Sequence[Input],
-        clock: _Clock,
-        table: SegmentTable,
-        scheme: Scheme,
-        normalized: Mapping[bytes, str],
+        self, inputs: Sequence[Input], clock: _Clock, table: SegmentTable, scheme: Scheme
     ) -> None:
         # A text whose content is stored and alive at its last occurrence is answered: no need to segment it.
         # One without features is known by its raw text and by nothing else, never as "a text without features".
         asked = [
             key
             for key, alive in dict(zip(self.keys, clock.alive.tolist(), strict=True)).items()
-            if key in normalized and self.stored.get(key, -1) < alive
+            if key in self.normalized and self.stored.get(key, -1) < alive
         ]
-        found = scheme.fingerprint([normalized[key] for key in asked])
+        found = scheme.fingerprint([self.normalized[key] for key in asked])
         featureless: set[bytes] = set()
         for index, key in enumerate(asked):
             fingerprint = found[index]
@@ -244,20 +239,54 @@ class _Texts:
                     raw.add(self.keys[index])
             self.stored.update(_find_content(table, raw))
 
-    def _compare(
-        self, clock: _Clock, table: SegmentTable, max_distance: int
-    ) -> dict[bytes, list[tuple[int, int]]]:
-        keys = list(self.fingerprints)
-        values = np.fromiter(self.fingerprints.values(), np.uint64, len(keys))
+    def look(self, key: bytes, confirmation: Confirmation) -> Look:
+        """Begin to compare a text that has a fingerprint."""
+        return confirmation.look(self.normalized[key], self.fingerprints[key], self._salts[key])
+
+    def original(self, event: Text, key: bytes, time: int) -> Original:
+        """What is stored of an event that was judged unique."""
+        id_ = event.id.encode()
+        if key not in self.fingerprints:
+            return Original(event.offset, time, None, key, id_)
+        text, sketch = self._scheme.stored(self.normalized[key])
+        profile, bands = self._signatures.get(key, (0, _NO_BANDS))
+        return Original(
+            event.offset,
+            time,
+            self.fingerprints[key],
+            key,
+            id_,
+            text,
+            self._salts[key],
+            profile,
+            bands.astype("<u2").tobytes(),
+            sketch,
+        )
+
+    def candidates(
+        self, clock: _Clock, table: SegmentTable, rules: Rules, confirmation: Confirmation
+    ) -> tuple[dict[bytes, int], Candidates]:
+        """The rows of the texts that may be near-duplicates, by content key, and what finds their candidates."""
+        keys = [key for key in self.fingerprints if confirmation.can_match(self.normalized[key])]
         first: dict[bytes, int] = {}
         for key, alive in zip(self.keys, clock.alive.tolist(), strict=True):
             first.setdefault(key, alive)
-        boundaries = np.fromiter((first[key] for key in keys), np.int64, len(keys))
-        near: dict[bytes, list[tuple[int, int]]] = {}
-        matches = table.find_near(values, max_distance, boundaries)
-        for query, offset, distance in zip(*(column.tolist() for column in matches), strict=True):
-            near.setdefault(keys[query], []).append((distance, offset))
-        return near
+        salts = np.fromiter((self._salts[key] for key in keys), np.uint64, len(keys))
+        profiles = np.zeros(len(keys), np.uint64)
+        bands = np.zeros((len(keys), self._scheme.spec.bands), np.uint16)
+        banded = np.zeros(len(keys), np.bool_)
+        for row, key in enumerate(keys):
+            if key in self._signatures:
+                profiles[row], bands[row] = self._signatures[key]
+                banded[row] = True
+        texts = candidates.Texts(
+            np.fromiter((self.fingerprints[key] for key in keys), np.uint64, len(keys)) ^ salts,
+            profiles,
+            bands,
+            banded,
+            np.fromiter((first[key] for key in keys), np.int64, len(keys)),
+        )
+        return {key: row for row, key in enumerate(keys)}, Candidates(table, texts, rules)
 
 
 def _find_content(table: SegmentTable, keys: set[bytes]) -> dict[bytes, int]:
@@ -266,104 +295,109 @@ def _find_content(table: SegmentTable, keys: set[bytes]) -> dict[bytes, int]:
     return {key: offset for key, offset in found if offset is not None}
 
 
-class _Fresh:
-    """The originals of the batch so far, in order, of at most `size`.
+class _Batch:
+    """Decides about the events of a batch, one after another.
 
-    Only they are compared, not all pairs of the batch: 500 texts of one template, all near each other, would
-    be a quarter of a million pairs, of which the first text is the one that counts.
+    Attributes:
+        matches: for each event so far the original that it duplicates, or None.
+        capped: for each event so far whether more originals share a band with it than were compared.
+        originals: the originals of the batch so far, in order.
     """
 
-    def __init__(self, size: int) -> None:
+    def __init__(
+        self, clock: _Clock, texts: _Texts, table: SegmentTable, rules: Rules, confirmation: Confirmation
+    ) -> None:
+        self.matches: list[Match | None] = []
+        self.capped: list[bool] = []
         self.originals: list[Original] = []
+        self._texts = texts
+        self._table = table
+        self._confirmation = confirmation
         self._latest: dict[bytes, Original] = {}
-        self._fingerprints = np.empty(size, np.uint64)
-        self._offsets = np.empty(size, np.int64)
-        self._times = np.empty(size, np.int64)
-        self._count = 0
+        self._rows, self._candidates = texts.candidates(clock, table, rules, confirmation)
+        self._stored = dict(
+            zip(self._candidates.stored, table.originals(self._candidates.stored), strict=True)
+        )
 
-    def add(self, original: Original) -> None:
-        """Take in the next one."""
+    def decide(self, event: Input, key: bytes, time: int, horizon: int, alive: int) -> None:
+        """Decide about the next event.
+
+        Parameters:
+            event: the event.
+            key: its content key.
+            time: the stream time at it.
+            horizon: an original of the batch is alive if its time is above it.
+            alive: the first offset alive among what is stored.
+        """
+        match, capped = None, False
+        if isinstance(event, Text):
+            match = self._exact(key, horizon, alive)
+            if match is None:
+                match, capped = self._near(key, horizon, alive)
+            if match is None:
+                self._add(key, self._texts.original(event, key, time))
+        self.matches.append(match)
+        self.capped.append(capped)
+
+    def matched(self) -> dict[int, Original]:
+        """Every original that an event so far duplicates, by its offset."""
+        known = {original.offset: original for original in self.originals}
+        asked = {match.offset for match in self.matches if match is not None and match.offset not in known}
+        return known | {
+            offset: original
+            for offset, original in zip(sorted(asked), self._read(sorted(asked)), strict=True)
+        }
+
+    def _exact(self, key: bytes, horizon: int, alive: int) -> Match | None:
+        fresh = self._latest.get(key)
+        if fresh is not None and fresh.time > horizon:
+            return Match(fresh.offset, "content", 1000, None)
+        stored = self._texts.stored.get(key, -1)
+        return Match(stored, "content", 1000, None) if stored >= alive else None
+
+    def _near(self, key: bytes, horizon: int, alive: int) -> tuple[Match | None, bool]:
+        row = self._rows.get(key)
+        if row is None:
+            return None, False
+        stored, fresh, capped = self._candidates.of(row, alive, horizon)
+        if not stored and not fresh:
+            return None, capped
+        look = self._texts.look(key, self._confirmation)
+        matches = [match for original in (*self._read(stored), *fresh) if (match := look.match(original))]
+        return min(matches, key=lambda match: match.rank, default=None), capped
+
+    def _read(self, offsets: Sequence[int]) -> list[Original]:
+        missing = [offset for offset in offsets if offset not in self._stored]
+        self._stored.update(zip(missing, self._table.originals(missing), strict=True))
+        return [self._stored[offset] for offset in offsets]
+
+    def _add(self, key: bytes, original: Original) -> None:
         self.originals.append(original)
-        self._latest[original.content] = original
-        if original.fingerprint is not None:
-            self._fingerprints[self._count] = original.fingerprint
-            self._offsets[self._count] = original.offset
-            self._times[self._count] = original.time
-            self._count += 1
-
-    def exact(self, key: bytes, horizon: int) -> int | None:
-        """The offset of the one alive with this content."""
-        original = self._latest.get(key)
-        return original.offset if original is not None and original.time > horizon else None
-
-    def near(self, fingerprint: int, max_distance: int, horizon: int) -> Iterator[tuple[int, int]]:
-        """Distance and offset of each one alive and near enough."""
-        filled = slice(self._count)
-        distances = np.bitwise_count(self._fingerprints[filled] ^ np.uint64(fingerprint))
-        places = np.flatnonzero((distances <= max_distance) & (self._times[filled] > horizon))
-        return zip(distances[places].tolist(), self._offsets[places].tolist(), strict=True)
-
-
-def _decide(
-    inputs: Sequence[Input], clock: _Clock, texts: _Texts, max_distance: int
-) -> tuple[list[_Match | None], list[Original]]:
-    """For each event the original that it duplicates, or None; and the originals of the batch, in order."""
-    matches: list[_Match | None] = []
-    fresh = _Fresh(len(inputs))
-    columns = zip(
-        inputs, texts.keys, clock.times.tolist(), clock.horizons.tolist(), clock.alive.tolist(), strict=True
-    )
-    for event, key, time, horizon, alive in columns:
-        if not isinstance(event, Text):
-            matches.append(None)
-            continue
-        fingerprint = texts.fingerprints.get(key)
-        match = _exact(key, horizon, alive, texts, fresh)
-        if match is None and fingerprint is not None:
-            candidates = [pair for pair in texts.near.get(key, ()) if pair[1] >= alive]
-            candidates += fresh.near(fingerprint, max_distance, horizon)
-            if candidates:
-                # The smaller distance wins, then the lower offset.
-                distance, offset = min(candidates)
-                match = _Match(offset, distance)
-        if match is None:
-            fresh.add(Original(event.offset, time, fingerprint, key, event.id.encode(), ""))
-        matches.append(match)
-    return matches, fresh.originals
-
-
-def _exact(key: bytes, horizon: int, alive: int, texts: _Texts, fresh: _Fresh) -> _Match | None:
-    offset = fresh.exact(key, horizon)
-    if offset is None and texts.stored.get(key, -1) >= alive:
-        offset = texts.stored[key]
-    return None if offset is None else _Match(offset, None)
+        self._latest[key] = original
+        if key in self._rows:
+            self._candidates.add(self._rows[key], original)
 
 
 def _duplicate(
-    event: Text, time: int, fingerprint: int | None, match: _Match, original: Original
+    event: Text, time: int, fingerprint: int | None, match: Match, capped: bool, original: Original
 ) -> Duplicate:
     reference = Reference(original.offset, original.time, original.id.decode())
-    if match.distance is not None:
-        similarity = _thousandths(_BITS - match.distance, _BITS)
-        return Duplicate(
-            event.offset,
-            time,
-            event.id,
-            fingerprint,
-            reference,
-            "near",
-            "hamming",
-            similarity,
-            match.distance,
-        )
-    # Equal content, equal fingerprint: an answered text was never segmented, so the original's serves.
-    reason: Final = "redelivered" if event.id and event.id == reference.id else "exact"
-    distance = None if original.fingerprint is None else 0
+    reason: Literal["redelivered", "exact", "near"] = "near"
+    distance = match.distance
+    if match.measure == "content":
+        # Equal content, equal fingerprint: an answered text was never segmented, so the original's serves.
+        reason = "redelivered" if event.id and event.id == reference.id else "exact"
+        fingerprint = original.fingerprint
+        distance = None if fingerprint is None else 0
     return Duplicate(
-        event.offset, time, event.id, original.fingerprint, reference, reason, "content", 1000, distance
+        event.offset,
+        time,
+        event.id,
+        fingerprint,
+        reference,
+        reason,
+        match.measure,
+        match.similarity,
+        distance,
+        capped,
     )
-
-
-def _thousandths(part: int, whole: int) -> int:
-    """Part / whole in thousandths, halves up; integers, so that every processor agrees."""
-    return (2000 * part + whole) // (2 * whole)

@@ -199,6 +199,7 @@ class Replica:
                 scheme=self._scheme,
                 layout=Layout.parse(self._settings.layout),
                 window_span=self._settings.window_span,
+                bands=self._settings.bands,
                 origin={
                     "cluster": self._cluster_id,
                     "group": self._settings.group,

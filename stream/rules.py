@@ -2,12 +2,13 @@
 
 import json
 from dataclasses import asdict, dataclass
-from typing import Final, Literal
+from typing import Final, Literal, Self
 
 import xxhash
 
 InputFormat = Literal["json", "plain"]
 TombstonePolicy = Literal["reject", "unique"]
+ConfirmPolicy = Literal["edit", "cosine", "none"]
 
 MAX_ID_BYTES: Final = 256
 """A producer's id is stored with every original and echoed in every verdict that names it; a longer one is
@@ -22,7 +23,24 @@ class Rules:
     """
 
     max_distance: int = 3
-    """Two texts whose fingerprints differ in at most this many bits are near-duplicates."""
+    """Two texts whose fingerprints differ in at most this many bits are candidates; without a confirmation they
+    are near-duplicates."""
+    confirm: ConfirmPolicy = "edit"
+    """How candidates are looked at a second time. Two short texts: by `edit` similarity or by the `cosine` of
+    their words; otherwise: by resemblance. `none`: not at all, and only fingerprints make candidates."""
+    min_edit_similarity: int = 800
+    """Two short texts are near-duplicates from this edit similarity on, in thousandths."""
+    min_cosine: int = 800
+    """Two short texts are near-duplicates from this cosine of their weighted words on, in thousandths."""
+    min_resemblance: int = 700
+    """Two texts, one of them not short, are near-duplicates from this resemblance on, in thousandths."""
+    max_profile_distances: tuple[int, ...] = (10, 14, 18)
+    """Two texts that share one band are candidates if their profiles differ in at most the first number of bits;
+    those that share two, the second; and so on, the last for all that share more."""
+    max_crowd: int = 4096
+    """Of the originals that share one band with a text, this many are looked at, the newest."""
+    max_compared: int = 48
+    """Of the candidates that share a band with a text, this many are compared, those of the nearest profiles."""
     retention: int = 2 * 24 * 3600 * 1000
     """How long an original is kept for comparison, in ms of stream time."""
     input_format: InputFormat = "json"
@@ -39,6 +57,21 @@ class Rules:
     def canonical(self) -> str:
         """The rules as JSON with sorted keys and no spaces: what `id` is the hash of."""
         return json.dumps({"v": 1, **asdict(self)}, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+
+    @classmethod
+    def parse(cls, canonical: str) -> Self:
+        """The rules that `canonical` wrote.
+
+        Raises:
+            ValueError: it is of another version, or no rules.
+        """
+        document = json.loads(canonical)
+        if not isinstance(document, dict) or document.pop("v", None) != 1:
+            raise ValueError("these rules are of a version that is not known here")
+        try:
+            return cls(**document | {"max_profile_distances": tuple(document["max_profile_distances"])})
+        except (TypeError, KeyError) as error:
+            raise ValueError(f"these are no rules: {error}") from error
 
     @property
     def id(self) -> str:

@@ -12,8 +12,8 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from state.layout import Layout
 from stream.errors import SettingsError
-from stream.rules import InputFormat, Rules, TombstonePolicy
-from stream.text import Normalization, SchemeSpec
+from stream.rules import ConfirmPolicy, InputFormat, Rules, TombstonePolicy
+from stream.text import Normalization, Part, SchemeSpec
 
 PREFIX: Final = "TEXTSIEVE_"
 
@@ -48,6 +48,24 @@ def parse_duration(value: object) -> object:
     return round(float(match[1]) * _UNITS[match[2]])
 
 
+def parse_share(value: object) -> object:
+    """A share such as `0.8`, from 0 to 1 with up to three decimals, in thousandths.
+
+    Anything that is not a string is handed on as it is (a default, or a number of thousandths).
+
+    Raises:
+        ValueError: the text is no such number.
+    """
+    if not isinstance(value, str):
+        return value
+    match = re.fullmatch(r"\s*([01])(?:\.([0-9]{1,3}))?\s*", value)
+    if match is None:
+        raise ValueError(
+            f"{value!r} is no share: write a number from 0 to 1 with up to three decimals, such as 0.8"
+        )
+    return 1000 * int(match[1]) + int((match[2] or "").ljust(3, "0"))
+
+
 def _split(value: object) -> object:
     if isinstance(value, str):
         return tuple(part.strip() for part in value.split(",") if part.strip())
@@ -60,8 +78,17 @@ def _retention(value: object) -> object:
 
 Duration = Annotated[int, BeforeValidator(parse_duration)]
 """Milliseconds, written as a number with a unit."""
+Share = Annotated[int, BeforeValidator(parse_share), Field(ge=0, le=1000)]
+"""Thousandths, written as a number from 0 to 1."""
 Names = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split)]
 """Names separated by commas."""
+Distances = Annotated[
+    tuple[Annotated[int, Field(ge=0, le=32)], ...],
+    NoDecode,
+    BeforeValidator(_split),
+    Field(min_length=1, max_length=8),
+]
+"""Hamming distances separated by commas."""
 Port = Annotated[int, Field(ge=0, le=65535)]
 
 
@@ -135,7 +162,23 @@ class Settings(BaseSettings):
     retention: Duration = Field(2 * 86_400_000, ge=1, le=10 * 365 * 86_400_000)
     """How long an original is kept for comparison, by record time."""
     max_distance: int = Field(3, ge=0, le=16)
-    """The largest Hamming distance between the fingerprints of near-duplicates."""
+    """The largest Hamming distance between the fingerprints of candidates; with `confirm=none`, of near-duplicates."""
+    confirm: ConfirmPolicy = "edit"
+    """How candidates are looked at a second time: two short texts by `edit` similarity or by the `cosine` of their
+    words, any others by the resemblance of their character 4-grams. `none`: the fingerprints alone decide."""
+    min_edit_similarity: Share = 800
+    """From which edit similarity on two short texts are near-duplicates."""
+    min_cosine: Share = 800
+    """From which cosine on two short texts are near-duplicates, with `confirm=cosine`."""
+    min_resemblance: Share = 700
+    """From which resemblance on two texts are near-duplicates, where one of them is not short."""
+    max_profile_distances: Distances = (10, 14, 18)
+    """In how many of 64 bits the profiles of two texts may differ for them to be compared, separated by commas: where
+    they share one band, two, three or more."""
+    max_crowd: int = Field(4096, ge=64, le=1_000_000)
+    """How many originals that share one band with a text are looked at, the newest; `capped` says if there are more."""
+    max_compared: int = Field(48, ge=1, le=1000)
+    """How many originals that share a band with a text are compared with it, those of the nearest profiles."""
 
     # Text
     engine: Literal["rjieba", "jieba"] = "rjieba"
@@ -146,6 +189,22 @@ class Settings(BaseSettings):
     """Whether `&amp;` and its kin are read as the characters they stand for."""
     fold_script: bool = False
     """Whether traditional characters are compared as simplified ones."""
+    html_tags: Part = "ignore"
+    """Whether HTML tags count as text: `keep` or `ignore`."""
+    urls: Part = "keep"
+    """Whether URLs count. With `ignore`, texts that differ only in their links are the same."""
+    mentions: Part = "keep"
+    """Whether `@name` counts. With `ignore`, texts that differ only in whom they address are the same."""
+    numbers_matter: bool = False
+    """Whether texts with other numbers are never near-duplicates: episodes, bulletins of one template."""
+    near_from: int = Field(10, ge=2, le=1000)
+    """A text of fewer characters is a duplicate only of the same content (but with `confirm=none`)."""
+    short_chars: int = Field(500, ge=1, le=4000)
+    """A text of fewer characters is short: stored whole, and compared by edit similarity with other short ones."""
+    bands: int = Field(12, ge=0, le=64)
+    """How many bands of a MinHash are stored of each text, by which near-duplicates meet. 0: only fingerprints are."""
+    rows: int = Field(3, ge=1, le=8)
+    """How many values of the MinHash make a band: more of them meet less often by chance, and are missed more often."""
 
     # State
     data_dir: Path = Path("data")
@@ -216,6 +275,13 @@ class Settings(BaseSettings):
             raise ValueError("a topic is named twice")
         return tuple(map(cls._topic_name, value))
 
+    @field_validator("max_profile_distances")
+    @classmethod
+    def _rising(cls, value: tuple[int, ...]) -> tuple[int, ...]:
+        if list(value) != sorted(value):
+            raise ValueError("what shares more bands may not be allowed less: let the distances rise")
+        return value
+
     @field_validator("layout")
     @classmethod
     def _layout(cls, value: str) -> str:
@@ -252,6 +318,11 @@ class Settings(BaseSettings):
             raise ValueError(
                 f"{PREFIX}TRANSACTION_TIMEOUT must not be above {PREFIX}SESSION_TIMEOUT: a worker that lost its "
                 "partitions would hold its readers back"
+            )
+        if self.short_chars < self.near_from:
+            raise ValueError(
+                f"{PREFIX}SHORT_CHARS={self.short_chars} is below {PREFIX}NEAR_FROM={self.near_from}: raise it, or "
+                "lower the other"
             )
         if self.text_field == self.id_field:
             raise ValueError(f"{PREFIX}TEXT_FIELD and {PREFIX}ID_FIELD are both {self.text_field!r}")
@@ -291,6 +362,13 @@ class Settings(BaseSettings):
         """The rules of a verdict under these settings."""
         return Rules(
             max_distance=self.max_distance,
+            confirm=self.confirm,
+            min_edit_similarity=self.min_edit_similarity,
+            min_cosine=self.min_cosine,
+            min_resemblance=self.min_resemblance,
+            max_profile_distances=self.max_profile_distances,
+            max_crowd=self.max_crowd,
+            max_compared=self.max_compared,
             retention=self.retention,
             input_format=self.input_format,
             text_field=self.text_field,
@@ -305,7 +383,18 @@ class Settings(BaseSettings):
         return SchemeSpec(
             engine=self.engine,
             user_dictionary=self.user_dictionary,
-            normalization=Normalization(html_entities=self.html_entities, fold_script=self.fold_script),
+            normalization=Normalization(
+                html_entities=self.html_entities,
+                fold_script=self.fold_script,
+                html_tags=self.html_tags,
+                urls=self.urls,
+                mentions=self.mentions,
+            ),
+            bands=self.bands,
+            rows=self.rows,
+            near_from=self.near_from,
+            short_chars=self.short_chars,
+            numbers_matter=self.numbers_matter,
         )
 
     @property

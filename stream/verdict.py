@@ -6,6 +6,12 @@ UNWRITABLE: Final = "unwritable"
 """The reason of a rejection that the broker is the cause of; the changelog names its offset."""
 
 
+Measure = Literal["content", "hamming", "edit", "cosine", "resemblance"]
+"""What the similarity of two texts is a figure of: `content`: they are equal; `hamming`: the share of their
+fingerprints' bits that agree; `edit`: edit similarity; `cosine`: of their weighted words; `resemblance`: the
+share of their character 4-grams that both have."""
+
+
 class Text(NamedTuple):
     """An event whose text can be judged."""
 
@@ -45,6 +51,8 @@ class Unique(NamedTuple):
     """The stream time at this event, in ms."""
     fingerprint: int | None
     """None where the text has no features, or was judged by its content only."""
+    capped: bool = False
+    """Whether more originals share a band with it than were compared."""
 
 
 class Reference(NamedTuple):
@@ -58,7 +66,7 @@ class Reference(NamedTuple):
 
 
 class Duplicate(NamedTuple):
-    """A live original has the same content, or a fingerprint near enough."""
+    """A live original has the same content, or is near enough."""
 
     offset: int
     time: int
@@ -68,12 +76,14 @@ class Duplicate(NamedTuple):
     original: Reference
     reason: Literal["redelivered", "exact", "near"]
     """`redelivered`: the same content under the same id; `exact`: the same content; `near`: similar content."""
-    measure: Literal["content", "hamming"]
+    measure: Measure
     """What the similarity is a figure of."""
     similarity: int
-    """In thousandths: 1000 for the same content, else the share of fingerprint bits that agree."""
+    """In thousandths: 1000 for the same content."""
     hamming_distance: int | None
     """None where a text has no fingerprint."""
+    capped: bool = False
+    """Whether more originals share a band with it than were compared."""
 
 
 class Rejected(NamedTuple):

@@ -363,7 +363,7 @@ def test_the_verdict_of_a_duplicate_to_the_letter():
         b'{"v":1,"id":1.10,"source":"texts.raw:2:7",'
         b'"duplicate_of":{"id":"a","source":"texts.raw:2:3","time":1000},'
         b'"reason":"near","measure":"hamming","similarity":0.953,"hamming_distance":3,'
-        b'"fingerprint":"00000000000000ab"}'
+        b'"fingerprint":"00000000000000ab","capped":false}'
     )
 
 
@@ -372,6 +372,7 @@ def test_what_is_not_defined_in_a_verdict_is_null():
     document = json.loads(verdict_json(verdict, "texts.raw", 2))
     assert list(document) == [
         "v", "id", "source", "duplicate_of", "reason", "measure", "similarity", "hamming_distance", "fingerprint",
+        "capped",
     ]  # fmt: skip
     assert (document["id"], document["duplicate_of"]["id"]) == (None, None)
     assert (document["hamming_distance"], document["fingerprint"], document["similarity"]) == (None, None, 1)
@@ -402,6 +403,7 @@ def test_every_verdict_is_valid_json_that_says_what_the_judge_said(ids, similari
         "similarity": similarity / 1000,
         "hamming_distance": distance,
         "fingerprint": None if fingerprint is None else format_fingerprint(fingerprint),
+        "capped": False,
     }
     assert b'"similarity":%d.%03d,' % divmod(similarity, 1000) in data
 

@@ -22,7 +22,7 @@ def shown(name: str) -> str:
     if default is None:
         return ""
     if isinstance(default, tuple):
-        return f"`{','.join(default)}`"
+        return f"`{','.join(map(str, default))}`"
     if isinstance(default, bool):
         return f"`{str(default).lower()}`"
     if name in {
@@ -35,6 +35,8 @@ def shown(name: str) -> str:
     }:
         unit, size = next((unit, size) for unit, size in UNITS if default % size == 0)
         return f"`{default // size}{unit}`"
+    if name in {"min_edit_similarity", "min_cosine", "min_resemblance"}:
+        return f"`{default / 1000}`"
     return f"`{default}`"
 
 

@@ -52,17 +52,55 @@ def test_every_rule_and_every_policy_of_the_scheme_follows_its_setting(environme
     environment(
         MAX_DISTANCE="2", RETENTION="1d", INPUT_FORMAT="plain", TEXT_FIELD="body", ID_FIELD="key",
         TOMBSTONES="unique", MAX_TEXT_CHARS="10", ENGINE="jieba", USER_DICTIONARY="words.txt",
-        HTML_ENTITIES="false", FOLD_SCRIPT="true",
+        HTML_ENTITIES="false", FOLD_SCRIPT="true", HTML_TAGS="keep", URLS="ignore", MENTIONS="ignore",
+        CONFIRM="cosine", MIN_EDIT_SIMILARITY="0.75", MIN_COSINE="0.9", MIN_RESEMBLANCE="0.625",
+        MAX_PROFILE_DISTANCES="8, 12", MAX_CROWD="512", MAX_COMPARED="20", NUMBERS_MATTER="true", NEAR_FROM="6",
+        SHORT_CHARS="140", BANDS="16", ROWS="2",
     )  # fmt: skip
     settings = load()
     changed = {field.name for field in fields(Rules) if getattr(settings.rules, field.name) != field.default}
     assert changed == {field.name for field in fields(Rules)}
-    assert settings.rules == Rules(2, DAY, "plain", "body", "key", "unique", 10)
+    assert settings.rules == Rules(
+        max_distance=2,
+        confirm="cosine",
+        min_edit_similarity=750,
+        min_cosine=900,
+        min_resemblance=625,
+        max_profile_distances=(8, 12),
+        max_crowd=512,
+        max_compared=20,
+        retention=DAY,
+        input_format="plain",
+        text_field="body",
+        id_field="key",
+        tombstones="unique",
+        max_text_chars=10,
+    )
+    changed = {
+        field.name
+        for field in fields(SchemeSpec)
+        if getattr(settings.scheme_spec, field.name) != getattr(SchemeSpec(), field.name)
+    }
+    # The other two cannot be chosen: only so do both engines agree, and the state is made for 64 bits.
+    assert changed == {field.name for field in fields(SchemeSpec)} - {"hmm", "bits"}
     assert settings.scheme_spec == SchemeSpec(
         engine="jieba",
         user_dictionary=Path("words.txt"),
-        normalization=Normalization(html_entities=False, fold_script=True),
+        normalization=Normalization(
+            html_entities=False, fold_script=True, html_tags="keep", urls="ignore", mentions="ignore"
+        ),
+        bands=16,
+        rows=2,
+        near_from=6,
+        short_chars=140,
+        numbers_matter=True,
     )
+
+
+@pytest.mark.parametrize(("written", "thousandths"), [("0.8", 800), ("1", 1000), ("0", 0), ("0.625", 625)])
+def test_a_share_is_read_in_thousandths(environment, written, thousandths):
+    environment(MIN_COSINE=written)
+    assert load().min_cosine == thousandths
 
 
 def test_the_topics_of_the_group_are_named_after_it(environment):
@@ -151,6 +189,11 @@ def test_settings_given_in_the_program_win_over_the_environment(environment):
         ("START_AT", "first"), ("INPUT_FORMAT", "xml"), ("TOMBSTONES", "pass"), ("TEXT_FIELD", "x" * 257),
         ("ID_FIELD", "x" * 257), ("MAX_TEXT_CHARS", "0"), ("MAX_TEXT_CHARS", "1.5"), ("RETENTION", "0s"),
         ("RETENTION", "3651d"), ("MAX_DISTANCE", "-1"), ("MAX_DISTANCE", "17"), ("ENGINE", "mecab"),
+        ("CONFIRM", "jaccard"), ("MIN_EDIT_SIMILARITY", "80%"), ("MIN_COSINE", "0.8000"), ("MIN_RESEMBLANCE", "1.5"),
+        ("MAX_PROFILE_DISTANCES", "14,10"), ("MAX_PROFILE_DISTANCES", "ten"), ("MAX_CROWD", "63"),
+        ("MAX_COMPARED", "0"),
+        ("HTML_TAGS", "drop"), ("URLS", "no"), ("MENTIONS", "no"), ("NUMBERS_MATTER", "often"), ("NEAR_FROM", "1"),
+        ("SHORT_CHARS", "4001"), ("BANDS", "65"), ("ROWS", "0"),
         ("HTML_ENTITIES", "maybe"), ("FOLD_SCRIPT", "2"), ("WINDOWS", "0"), ("WINDOWS", "17"),
         ("LAYOUT", "16-16-16-16"), ("LAYOUT", "16-16-16-16/5"), ("LAYOUT", "x"), ("BATCH_SIZE", "0"),
         ("BATCH_SIZE", "10001"), ("BATCH_WAIT", "0ms"), ("BATCH_WAIT", "61s"), ("COMPRESSION", "brotli"),
@@ -189,6 +232,7 @@ def test_all_mistakes_are_named_at_once(environment):
     ("overrides", "named"),
     [
         ({"max_distance": 4}, ["MAX_DISTANCE=4", "LAYOUT=16-16-16-16/1", "(3)"]),
+        ({"short_chars": 9}, ["SHORT_CHARS=9", "NEAR_FROM=10"]),
         ({"max_distance": 3, "layout": "22-21-21/1"}, ["MAX_DISTANCE=3", "LAYOUT=22-21-21/1", "(2)"]),
         ({"layout": "16-16-16/1", "max_distance": 1}, ["LAYOUT=16-16-16/1", "48 bits"]),
         ({"transaction_timeout": 11_000}, ["TRANSACTION_TIMEOUT", "SESSION_TIMEOUT"]),

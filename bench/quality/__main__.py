@@ -14,8 +14,10 @@ from bench.quality import report
 from bench.quality.contenders import ClassicTable, Contender, Datasketch, PyPISimhash, classic_rule
 from bench.quality.corpora import Corpus, data_directory, read_corpora
 from bench.quality.measure import judge
+from bench.quality.ours import Textsieve
 from bench.quality.truth import FLOOR, check_filter, truth_of
 from state.errors import TextsieveError
+from stream.rules import Rules
 from stream.text import Scheme, SchemeSpec
 
 CACHE = Path(".quality")
@@ -30,7 +32,9 @@ SAMPLE = 1000
 
 def contenders(scheme: Scheme) -> list[Contender]:
     """Return everyone who takes part, in the order of the tables; who joins needs no change elsewhere."""
-    return [ClassicTable(scheme), PyPISimhash(), Datasketch(0.5), Datasketch(0.6), Datasketch(0.7)]
+    ours = Textsieve("textsieve", Rules(), SchemeSpec())
+    others = [PyPISimhash(), Datasketch(0.5), Datasketch(0.6), Datasketch(0.7)]
+    return [ours, ClassicTable(scheme), *others]
 
 
 def measure(page: Path, progress: Progress) -> None:

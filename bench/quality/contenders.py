@@ -19,8 +19,9 @@ from simhash import Simhash, SimhashIndex
 from bench.quality.corpora import LONG
 from bench.quality.truth import shingles
 from state.layout import Layout
-from state.search import Queries
-from state.segments import Segments
+from state.memory import MemoryIndex
+from state.search import Queries, Span
+from state.tables import Rows, Tables
 from stream.text import Scheme
 
 __all__ = ["Answer", "ClassicTable", "Contender", "Datasketch", "PyPISimhash", "classic_rule"]
@@ -78,24 +79,28 @@ class ClassicTable:
     def find(self, texts: Sequence[str]) -> Answer:
         """Return the pairs within the layout's distance."""
         layout = Layout()
+        tables = Tables.of_segments(layout)
         begin = time.perf_counter()
-        segments = Segments(layout)
-        found, values, owners = [np.empty((0, 2), np.int64)], [], []
+        index = MemoryIndex(tables)
+        found, fingerprinted, owners = [np.empty((0, 2), np.int64)], [], []
         for first in range(0, len(texts), _BATCH):
             fingerprints = self._scheme.fingerprint(texts[first : first + _BATCH])
             places = first + np.flatnonzero(fingerprints.present)
             own = fingerprints.values[fingerprints.present]
             # What is in the batch too is found with it; a pair counts for the later of its texts.
-            segments.insert(own, places.astype(np.uint32))
-            for rows, ids, _ in segments.near(Queries(layout, own), layout.max_distance):
-                pairs = np.stack([ids.astype(np.int64), places[rows]], axis=1)
+            # Of the two words that are compared the second, a profile, is left out: it is 0 everywhere.
+            values, keys = np.array([own, np.zeros_like(own)]), layout.keys(own)
+            index.insert(Rows(values, tables.narrow(keys), places.astype(np.uint32)))
+            queries = Queries(tables, values, (layout.max_distance, 64), keys, np.zeros(len(own), np.int64))
+            for met in index.near(queries, Span(0, len(texts))):
+                pairs = np.stack([met.ids.astype(np.int64), places[met.rows]], axis=1)
                 found.append(pairs[pairs[:, 0] < pairs[:, 1]])
-            values.append(own)
+            fingerprinted.append(own)
             owners.append(places)
         pairs = np.unique(np.concatenate(found), axis=0)
         seconds = time.perf_counter() - begin
         candidates = np.zeros(len(texts), np.int64)
-        for keys in layout.keys(np.concatenate(values)):
+        for keys in layout.keys(np.concatenate(fingerprinted)):
             candidates[np.concatenate(owners)] += _equal_before(keys)
         return Answer(pairs, candidates, seconds)
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+import numpy as np
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text as Styled
@@ -19,7 +20,10 @@ from stream.text import (
     cosine_thousandths,
     edit_distance,
     edit_similarity,
+    estimated_resemblance,
+    exact_resemblance,
     hamming_distance,
+    sketch,
 )
 from stream.tools.differences import MAX_CHARACTERS, Run, abridged, differences
 from stream.tools.offline import judging
@@ -46,6 +50,14 @@ class Comparison(NamedTuple):
     edit_distance: int
     edit_similarity: int
     """In thousandths."""
+    resemblance: int
+    """The share of character 4-grams that both have, in thousandths, exactly."""
+    estimated_resemblance: int
+    """The same as their sketches show it."""
+    shared_bands: int | None
+    """By how many bands the two meet; None where one has none."""
+    profile_distance: int | None
+    """In how many bits their profiles differ."""
     verdict: Verdict
     """On the second text, judged right after the first."""
     explanation: str
@@ -93,7 +105,8 @@ def compare(a: str, b: str, *, settings: Settings, scheme: Scheme) -> Comparison
         judging(Path(directory) / "state", settings, scheme) as judge,
     ):
         verdict = judge([Text(0, None, a, ""), Text(1, None, b, "")])[1]
-    return Comparison(
+    shared, apart = _meeting(scheme, normalized)
+    comparison = Comparison(
         normalized=normalized,
         features=features,
         fingerprints=fingerprints,
@@ -102,9 +115,23 @@ def compare(a: str, b: str, *, settings: Settings, scheme: Scheme) -> Comparison
         cosine_characters=cosine_thousandths(Counter(normalized[0]), Counter(normalized[1])),
         edit_distance=edit_distance(*normalized),
         edit_similarity=edit_similarity(*normalized),
+        resemblance=exact_resemblance(*normalized),
+        estimated_resemblance=estimated_resemblance(*map(sketch, normalized)),
+        shared_bands=shared,
+        profile_distance=apart,
         verdict=verdict,
-        explanation=_explain(verdict, distance, settings, max(len(a), len(b))),
+        explanation="",
     )
+    return comparison._replace(explanation=_explain(comparison, settings, scheme, max(len(a), len(b))))
+
+
+def _meeting(scheme: Scheme, normalized: tuple[str, str]) -> tuple[int, int] | tuple[None, None]:
+    """How many bands two texts share, and the distance of their profiles."""
+    if not all(map(scheme.has_bands, normalized)):
+        return None, None
+    profiles, bands = scheme.signatures(normalized, [scheme.salt(text) for text in normalized])
+    one, other = profiles.tolist()
+    return int(np.count_nonzero(bands[0] == bands[1])), hamming_distance(one, other)
 
 
 def as_json(comparison: Comparison) -> dict[str, Any]:
@@ -120,6 +147,10 @@ def as_json(comparison: Comparison) -> dict[str, Any]:
         "cosine_characters": comparison.cosine_characters / 1000,
         "edit_distance": comparison.edit_distance,
         "edit_similarity": comparison.edit_similarity / 1000,
+        "resemblance": comparison.resemblance / 1000,
+        "estimated_resemblance": comparison.estimated_resemblance / 1000,
+        "shared_bands": comparison.shared_bands,
+        "profile_distance": comparison.profile_distance,
         "verdict": {
             "outcome": _outcome(verdict),
             "reason": duplicate and duplicate.reason,
@@ -151,19 +182,41 @@ def _outcome(verdict: Verdict) -> str:
     return "duplicate" if isinstance(verdict, Duplicate) else "unique"
 
 
-def _explain(verdict: Verdict, distance: int | None, settings: Settings, longest: int) -> str:
-    allowed = settings.max_distance
-    if isinstance(verdict, Duplicate):
-        if verdict.reason == "near":
-            return (
-                f"the fingerprints differ in {verdict.hamming_distance} of 64 bits; up to {allowed} are near."
-            )
+def _explain(comparison: Comparison, settings: Settings, scheme: Scheme, longest: int) -> str:
+    """The reason of the verdict as a sentence; `longest` is the length of the longer text as it came."""
+    verdict, distance = comparison.verdict, comparison.hamming_distance
+    if isinstance(verdict, Duplicate) and verdict.reason != "near":
         return "the two have the same content."
     if longest > settings.max_text_chars:
         return f"a text above {settings.max_text_chars} characters is a duplicate only of the same content."
     if distance is None:
         return "a text without features is a duplicate only of the very same text."
-    return f"the fingerprints differ in {distance} of 64 bits; only up to {allowed} are near."
+    lengths = list(map(len, comparison.normalized))
+    if settings.confirm == "none":
+        allowed = settings.max_distance
+        limit = f"up to {allowed} are near" if distance <= allowed else f"only up to {allowed} are near"
+        return f"the fingerprints differ in {distance} of 64 bits; {limit}."
+    if min(lengths) < settings.near_from:
+        return (
+            f"a text of fewer than {settings.near_from} characters is a duplicate only of the same content."
+        )
+    if len({*map(scheme.salt, comparison.normalized)}) > 1:
+        return "their numbers differ, and numbers matter."
+    if max(lengths) >= settings.short_chars:
+        name, found, least = "resemblance", comparison.estimated_resemblance, settings.min_resemblance
+    elif settings.confirm == "cosine":
+        name, found, least = "cosine of words", comparison.cosine_words, settings.min_cosine
+    else:
+        name, found, least = "edit similarity", comparison.edit_similarity, settings.min_edit_similarity
+    if found < least:
+        return f"the {name} is {_decimals(found)}; only from {_decimals(least)} on it is enough."
+    if isinstance(verdict, Duplicate):
+        return f"the {name} is {_decimals(found)}; from {_decimals(least)} on it is enough."
+    return (
+        f"the {name} is {_decimals(found)}, which is enough, but the two do not meet: they share "
+        f"{comparison.shared_bands or 'no'} bands with profiles {comparison.profile_distance} bits apart, and their "
+        f"fingerprints differ in {distance} bits."
+    )
 
 
 def _weights(features: list[Feature]) -> Mapping[str, int]:
@@ -223,6 +276,14 @@ def _measures(comparison: Comparison) -> Table:
     table.add_row("cosine of characters", _decimals(comparison.cosine_characters))
     table.add_row("edit distance", str(comparison.edit_distance))
     table.add_row("edit similarity", _decimals(comparison.edit_similarity))
+    resemblance = (
+        f"{_decimals(comparison.resemblance)}, by sketches {_decimals(comparison.estimated_resemblance)}"
+    )
+    table.add_row("resemblance", resemblance)
+    meeting = "none: a text is too short, or no bands are stored"
+    if comparison.shared_bands is not None:
+        meeting = f"{comparison.shared_bands}, profiles {comparison.profile_distance} bits apart"
+    table.add_row("shared bands", meeting)
     return table
 
 

@@ -35,6 +35,7 @@ def judging(
         scheme=scheme.id,
         layout=Layout.parse(settings.layout),
         window_span=settings.window_span,
+        bands=scheme.spec.bands,
         origin={"topic": TOPIC},
     ) as table:
         judge = Judge(table, scheme, settings.rules)

@@ -113,6 +113,20 @@ def _differences(live: SegmentTable, anew: SegmentTable) -> Iterable[str]:
     ):
         if not np.array_equal(found, wanted):
             yield "the live state finds other neighbours than the rebuilt one"
+    banded = [one for one in sample if one.bands]
+    profiles = np.array([one.profile for one in banded], np.uint64)
+    bands = (
+        np.frombuffer(b"".join(one.bands for one in banded), "<u2").reshape(-1, live.bands).astype(np.uint16)
+    )
+    met = [
+        sorted(zip(*(column.tolist() for column in meetings[:5]), strict=True))
+        for meetings in (
+            table.find_similar(profiles, bands, 18, boundaries[: len(banded)], cap=100, spare=0)
+            for table in (live, anew)
+        )
+    ]
+    if met[0] != met[1]:
+        yield "the live state finds others with the same bands than the rebuilt one"
     keys = [one.content for one in sample]
     if live.find_content(keys) != anew.find_content(keys):
         yield "the live state finds other content than the rebuilt one"
@@ -124,5 +138,6 @@ def _table(directory: Path, settings: Settings, scheme: str, origin: dict[str, s
         scheme=scheme,
         layout=Layout.parse(settings.layout),
         window_span=settings.window_span,
+        bands=settings.bands,
         origin=origin,
     )

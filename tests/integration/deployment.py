@@ -3,6 +3,7 @@
 Producing and consuming go through librdkafka, not aiokafka: what a user's client sees is what counts.
 """
 
+import hashlib
 import json
 import os
 import signal
@@ -35,6 +36,19 @@ from confluent_kafka.admin import (
 
 SECONDS = 90
 """How long anything may take before the test fails: a loaded machine is slow, a stalled worker never comes."""
+
+
+_CHARACTERS = (
+    "春天夏日秋风冬雪高山大海河流森林城市乡村老师学生医生司机农民画家歌手记者厨师店员早晨中午黄昏深夜面包牛奶苹果西瓜火车飞机轮船单车"
+    "电影音乐小说诗歌足球篮球围棋书法月亮太阳星星云彩猫咪小狗老虎大象桌子椅子窗户门口朋友邻居同事亲戚快乐悲伤愤怒平静红色蓝色绿色黄色"
+)
+"""Words of two characters each."""
+
+
+def unlike(number: int) -> str:
+    """A text of sixteen characters that is far from that of any other number."""
+    places = (2 * (octet % (len(_CHARACTERS) // 2)) for octet in hashlib.sha256(b"%d" % number).digest()[:8])
+    return "".join(_CHARACTERS[place : place + 2] for place in places)
 
 
 class Raw(NamedTuple):

@@ -7,7 +7,7 @@ from itertools import pairwise
 import pytest
 from aiokafka import AIOKafkaProducer
 from confluent_kafka.admin import ConfigResource, ResourceType
-from deployment import Deployment, text
+from deployment import Deployment, text, unlike
 
 from state.changelog import decode
 
@@ -18,7 +18,7 @@ NOON = 1_500_000_000_000
 
 
 def sentences(count: int) -> list[str]:
-    return [f"第{number}句话说的是{number * 7919 % 1000}件完全不同的事情" for number in range(count)]
+    return [unlike(number) for number in range(count)]
 
 
 def test_the_faust_command_runs_the_same_worker(deployment: Deployment) -> None:

@@ -6,7 +6,7 @@ import random
 
 from aiokafka import AIOKafkaProducer
 from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
-from deployment import Deployment, Raw, text
+from deployment import Deployment, Raw, text, unlike
 
 NOON = 1_500_000_000_000
 GOOD = text("坏消息之间的一句好话", NOON)
@@ -107,7 +107,7 @@ def test_plain_input_is_the_value_itself(deployment: Deployment) -> None:
 async def _produce_at(bootstrap: str, topic: str, times: list[int]) -> None:
     async with AIOKafkaProducer(bootstrap_servers=bootstrap) as producer:
         for number, time in enumerate(times):
-            body = value(text=f"时间奇怪的第{number}条，内容也不相同{number * 7919}")
+            body = value(text=unlike(number))
             await (await producer.send(topic, body, partition=0, timestamp_ms=time))
 
 

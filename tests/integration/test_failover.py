@@ -44,9 +44,9 @@ def test_each_worker_judges_under_its_own_rules_and_nothing_else_differs(
     deployment.create(deployment.raw)
     lines = [body[:-1] + ("事" if number % 3 else "件") for number, body in enumerate(bodies(30))] * 3
     events = [text(line, NOON + 1000 * number) for number, line in enumerate(lines * 2)]
-    plans = [(0, 3, "2d"), (60, 0, "20s"), (120, 3, "2d")]
-    for begin, distance, retention in plans:
-        worker = deployment.ready(max_distance=distance, retention=retention)
+    plans = [(0, "0.8", "2d"), (60, "1", "20s"), (120, "0.8", "2d")]
+    for begin, similarity, retention in plans:
+        worker = deployment.ready(min_edit_similarity=similarity, retention=retention)
         deployment.produce(events[begin : begin + 60])
         deployment.until_judged(begin + 60)
         assert worker.stop() == 0
@@ -58,10 +58,15 @@ def test_each_worker_judges_under_its_own_rules_and_nothing_else_differs(
     ]
     expected = []
     with SegmentTable.open(
-        tmp_path / "offline", scheme=scheme.id, layout=Layout(), window_span=10**9, origin={}
+        tmp_path / "offline",
+        scheme=scheme.id,
+        layout=Layout(),
+        window_span=10**9,
+        bands=scheme.spec.bands,
+        origin={},
     ) as table:
-        for begin, distance, retention in plans:
-            rules = load(max_distance=distance, retention=retention).rules
+        for begin, similarity, retention in plans:
+            rules = load(min_edit_similarity=similarity, retention=retention).rules
             judge = Judge(table, scheme, rules)
             if not begin:
                 table.apply([judge.start(0)], 1)

@@ -52,7 +52,7 @@ def figures(verdict: dict[str, object]) -> tuple[object, ...]:
         original["time"],
         *(
             verdict[name]
-            for name in ("id", "reason", "measure", "similarity", "hamming_distance", "fingerprint")
+            for name in ("id", "reason", "measure", "similarity", "hamming_distance", "fingerprint", "capped")
         ),
     )
 

@@ -3,7 +3,7 @@
 import signal
 
 import pytest
-from deployment import Deployment, Raw, text
+from deployment import Deployment, Raw, text, unlike
 
 HOUR = 3_600_000
 NOON = 1_500_000_000_000
@@ -28,6 +28,7 @@ def test_of_two_equal_texts_in_one_batch_one_is_unique_and_the_other_names_it(de
         "measure": "content",
         "similarity": 1.0,
         "hamming_distance": 0,
+        "capped": False,
         "fingerprint": first.header("textsieve-fingerprint"),
     }
 
@@ -70,7 +71,7 @@ def test_three_partitions_on_two_workers_are_three_scopes(deployment: Deployment
     first = deployment.start(partitions=3, data_dir=deployment.directory / "one")
     for partition in range(3):
         first.until_said(f"{deployment.raw}:{partition} is open")
-    sentences = [text(f"分区里的第{number}句话，各不相同的内容{number * 37}", NOON) for number in range(40)]
+    sentences = [text(unlike(number), NOON) for number in range(40)]
     events = [event._replace(partition=partition) for event in sentences for partition in range(3)]
     deployment.produce(events)
     deployment.until_judged(len(events))

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from confluent_kafka import KafkaException
-from deployment import SECONDS, Deployment, Output, Raw, text
+from deployment import SECONDS, Deployment, Output, Raw, text, unlike
 
 NOON = 1_500_000_000_000
 
@@ -18,8 +18,7 @@ def events(count: int, first: int = 0) -> list[Raw]:
     made = []
     for number in range(first, first + count):
         of = number - 7 if number % 5 == 3 and number > 7 else number
-        body = f"第{of}句话说的是{of * 7919 % 1000}件完全不同的事情，大家都来看一看吧"
-        made.append(text(body + "！" * (number % 2), NOON + number, id=number))
+        made.append(text(unlike(of) + "！" * (number % 2), NOON + number, id=number))
     return made
 
 

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from aiokafka import AIOKafkaConsumer
-from deployment import Deployment, text
+from deployment import Deployment, text, unlike
 
 from stream import topics
 from stream.events import RawEvent
@@ -75,4 +75,4 @@ class Bench:
 
 
 def bodies(count: int, first: int = 0) -> list[str]:
-    return [f"第{n}句话说的是{n * 7919 % 1000}件完全不同的事情" for n in range(first, first + count)]
+    return [unlike(n) for n in range(first, first + count)]

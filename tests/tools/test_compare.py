@@ -83,7 +83,7 @@ def test_texts_that_differ_only_in_what_normalisation_folds_are_exact_duplicates
 
 
 def test_unlike_texts_are_unique_with_the_distance_as_the_reason(pair):
-    comparison = pair("今天天气很好", "The quick brown fox")
+    comparison = pair("今天天气很好", "The quick brown fox", confirm="none")
     assert as_json(comparison)["verdict"]["outcome"] == "unique"
     assert as_json(comparison)["verdict"]["reason"] is None
     assert f"differ in {comparison.hamming_distance} of 64 bits" in comparison.explanation
@@ -105,9 +105,29 @@ def test_a_text_above_the_bound_is_judged_by_its_content_only(pair):
 
 
 def test_the_settings_are_the_worker_s(pair):
-    distance = pair(CALLED, SHOUTED).hamming_distance
-    assert distance > 0
-    assert as_json(pair(CALLED, SHOUTED, max_distance=distance - 1))["verdict"]["outcome"] == "unique"
+    similarity = pair(CALLED, SHOUTED).edit_similarity
+    for least, outcome in ((similarity, "duplicate"), (similarity + 1, "unique")):
+        found = as_json(pair(CALLED, SHOUTED, min_edit_similarity=least, near_from=2))["verdict"]
+        assert found["outcome"] == outcome
+        assert f"0.{least}" in found["explanation"]
+
+
+@pytest.mark.parametrize(
+    ("overrides", "said"),
+    [
+        ({"near_from": 40}, "fewer than 40 characters"),
+        ({"numbers_matter": True}, "their numbers differ"),
+        ({"short_chars": 10}, "resemblance"),
+        ({"confirm": "cosine"}, "cosine of words"),
+        ({"confirm": "none"}, "fingerprints differ"),
+        ({"bands": 0, "max_distance": 0}, "do not meet"),
+    ],
+)
+def test_the_explanation_names_what_decided(overrides, said):
+    one, other = "第1集：小猪佩奇去海边玩沙子", "第2集：小猪佩奇去海边玩沙子"
+    settings = load(**overrides)
+    comparison = compare(one, other, settings=settings, scheme=Scheme.build(settings.scheme_spec))
+    assert said in comparison.explanation
 
 
 @pytest.mark.parametrize("text", ["[red]text[/red]", "\ud800 lone", "\x1b[31mcolour", "", "a\tb\nc"])
@@ -125,7 +145,7 @@ def test_what_is_printed_marks_differences_and_shared_words_without_colours(pair
     rows = {line.split()[0]: line.split()[1:] for line in shown.splitlines() if line.strip()}
     assert rows["回家"] == ["3", "3", "3", "="]
     assert rows["叫"] == ["2", "-", "1"]
-    assert "B is a duplicate: the fingerprints differ in" in shown
+    assert "B is a duplicate: the edit similarity is 0.882; from 0.800 on it is enough." in shown
 
 
 def test_the_cosine_of_words_and_the_verdict_do_not_depend_on_which_text_is_first(pair):
@@ -135,14 +155,16 @@ def test_the_cosine_of_words_and_the_verdict_do_not_depend_on_which_text_is_firs
     assert one["verdict"] == other["verdict"]
 
 
-def test_on_real_corrections_the_verdict_agrees_with_the_distance(pair, data_dir: Path):
+@pytest.mark.parametrize("confirm", ["edit", "none"])
+def test_on_real_corrections_the_verdict_agrees_with_the_figures(pair, data_dir: Path, confirm: str):
     with lzma.open(data_dir / "learner-edits.jsonl.xz", "rt") as file:
         records = [json.loads(next(file)) for _ in range(30)]
     outcomes = set()
     for record in records:
-        comparison = pair(record["text"], record["edits"][0])
+        comparison = pair(record["text"], record["edits"][0], confirm=confirm)
         verdict = as_json(comparison)["verdict"]
-        near = comparison.hamming_distance <= 3 or comparison.edit_distance == 0
+        near = comparison.hamming_distance <= 3 if confirm == "none" else comparison.edit_similarity >= 800
+        near = near or comparison.edit_distance == 0
         assert verdict["outcome"] == ("duplicate" if near else "unique")
         outcomes.add(verdict["outcome"])
     assert outcomes == {"duplicate", "unique"}

@@ -93,6 +93,7 @@ def test_of_two_equal_texts_one_is_unique_and_the_other_a_duplicate_that_names_i
         "measure": "content",
         "similarity": 1.0,
         "hamming_distance": 0,
+        "capped": False,
     }
 
 
