@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from state import search
 from state.memory import MemoryIndex, Run
-from state.search import Found, Queries, Span
+from state.search import Found, Queries
 from state.store import Store
 from state.tables import Rows, Tables
 
@@ -48,17 +48,16 @@ class Index:
         """Take on that the frozen part has been merged: from now on the posting lists answer for it."""
         self.frozen = None
 
-    def near(self, queries: Queries, merged: int, span: Span) -> Iterator[Found]:
-        """The originals near each query, from the newest part to the oldest.
+    def near(self, queries: Queries, merged: int) -> Iterator[Found]:
+        """The originals near each query, in no order.
 
         Args:
             queries: What is looked up.
             merged: The local id below which originals are in the posting lists.
-            span: What the window covers.
         """
-        yield from self._fresh.near(queries, span)
+        yield from self._fresh.near(queries)
         if self.frozen:
-            yield from self.frozen.near(queries, span)
+            yield from self.frozen.near(queries)
         if merged:
             lists = self._store.get(self._family, queries.lists)
-            yield from search.near(queries, lists, merged, span)
+            yield from search.near(queries, lists, merged)

@@ -6,12 +6,11 @@ no single step sorts more than there is.
 """
 
 from collections.abc import Iterator, Sequence
-from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
-from state.search import Found, Queries, Span, fitting
+from state.search import Found, Queries, fitting
 from state.tables import Keys, Rows, Tables
 
 # The tail is sorted by every lookup that follows an insert: a shorter one would go into the middle run more often.
@@ -33,8 +32,8 @@ class Run:
     Args:
         values: ``(words, n) uint64``.
         ids: ``(n,) uint32``, ascending.
-        keys: For each table its keys, sorted.
-        order: For each table the places of the sorted keys, ``(n,) uint32``; ascending where keys are equal.
+        keys: For each table its keys, sorted, but those that are absent.
+        order: For each table the places of the sorted keys, uint32; ascending where keys are equal.
     """
 
     def __init__(
@@ -51,10 +50,16 @@ class Run:
         self._begins = [_begins(row) if len(ids) >= _DIRECT else None for row in keys]
 
     @classmethod
-    def of(cls, rows: Rows) -> "Run":
-        """The run of these originals."""
-        order = [np.argsort(keys, kind="stable").astype(np.uint32) for keys in rows.keys]
-        ordered = [keys[places] for keys, places in zip(rows.keys, order, strict=True)]
+    def of(cls, rows: Rows, absent: int | None) -> "Run":
+        """The run of these originals; what stands for no key is left out."""
+        ordered, order = [], []
+        for keys in rows.keys:
+            places = np.argsort(keys, kind="stable").astype(np.uint32)
+            taken = keys[places]
+            if absent is not None:
+                taken = taken[: np.searchsorted(taken, absent)]
+            ordered.append(taken)
+            order.append(places[: len(taken)])
         return cls(rows.values, rows.ids, ordered, order)
 
     @classmethod
@@ -79,62 +84,43 @@ class Run:
             order,
         )
 
-    def near(self, queries: Queries, span: Span) -> Iterator[Found]:
+    def near(self, queries: Queries) -> Iterator[Found]:
         """What is near each query; see `search.near`."""
         for table, stored in enumerate(self.keys):
             order, begins, wanted = self.order[table], self._begins[table], queries.keys[table]
             if begins is None:
                 first = np.searchsorted(stored, wanted, side="left")
-                ends = np.searchsorted(stored, wanted, side="right")
+                counts = np.searchsorted(stored, wanted, side="right") - first
             else:
-                first, ends = begins[wanted], begins[wanted.astype(np.int64) + 1]
-            slots = table * queries.values.shape[1]
-
-            below = partial(self._below, order, first, ends)
-            taken, before = queries.enter(slots, ends - first, span, below)
+                first = begins[wanted]
+                counts = begins[wanted.astype(np.int64) + 1] - first
             start = 0
-            while start < len(taken):
-                end = max(start + 1, start + fitting(taken[start:]))
-                sizes = taken[start:end]
-                places = order[_ranges(ends[start:end] - sizes, sizes)]
-                differing = np.repeat(queries.values[0, start:end], sizes)
-                differing ^= self.values[0, places]
-                distances = np.bitwise_count(differing)
+            while start < len(wanted):
+                end = max(start + 1, start + fitting(counts[start:]))
+                rows = np.repeat(np.arange(start, end), counts[start:end])
+                places = order[_ranges(first[start:end], counts[start:end])]
+                distances = np.bitwise_count(queries.values[0, rows] ^ self.values[0, places])
                 hits = np.flatnonzero(distances <= queries.limits[0])
-                if len(hits):
-                    stops = np.cumsum(sizes)
-                    owner = np.searchsorted(stops, hits, side="right")
-                    rows = start + owner
-                    found = Found(
-                        rows,
-                        self.ids[places[hits]],
-                        distances[hits],
-                        slots + rows,
-                        before[rows] + (stops[owner] - 1 - hits),
-                    )
-                    yield self._completed(queries, found, places[hits])
                 start = end
+                if len(hits):
+                    yield self._completed(queries, table, rows[hits], places[hits], distances[hits])
 
-    def _completed(self, queries: Queries, found: Found, places: NDArray[np.uint32]) -> Found:
-        """What was found by its first word, as far as the other words are near."""
+    def _completed(
+        self,
+        queries: Queries,
+        table: int,
+        rows: NDArray[np.int64],
+        places: NDArray[np.uint32],
+        distances: NDArray[np.uint8],
+    ) -> Found:
+        """What is near by its first word, as far as the other words are."""
+        found = Found(rows, self.ids[places], distances, np.full(len(rows), table))
         for word in range(1, len(queries.limits)):
             apart = np.bitwise_count(self.values[word, places] ^ queries.values[word, found.rows])
             near = apart <= queries.limits[word]
             places = places[near]
             found = found.where(near)
         return found
-
-    def _below(
-        self,
-        order: NDArray[np.uint32],
-        first: NDArray[np.int64],
-        ends: NDArray[np.int64],
-        place: int,
-        id_: int,
-    ) -> int:
-        # Where keys are equal places ascend, and ids with them.
-        same = order[int(first[place]) : int(ends[place])]
-        return int(np.searchsorted(same, np.searchsorted(self.ids, id_)))
 
 
 class MemoryIndex:
@@ -145,7 +131,8 @@ class MemoryIndex:
     """
 
     def __init__(self, tables: Tables) -> None:
-        self._nothing = Run.of(tables.nothing())
+        self._absent = tables.absent
+        self._nothing = Run.of(tables.nothing(), self._absent)
         self._main = self._nothing
         self._middle = self._nothing
         self._tail = self._nothing
@@ -162,12 +149,12 @@ class MemoryIndex:
             if len(self._tail.ids) + sum(len(new.ids) for new in self._new) >= TAIL:
                 self._sort_tail()
 
-    def near(self, queries: Queries, span: Span) -> Iterator[Found]:
+    def near(self, queries: Queries) -> Iterator[Found]:
         """What is near each query; see `search.near`."""
         self._sort_new()
-        for run in (self._tail, self._middle, self._main):
+        for run in (self._main, self._middle, self._tail):
             if len(run.ids):
-                yield from run.near(queries, span)
+                yield from run.near(queries)
 
     def run(self) -> Run:
         """Everything held, as one run."""
@@ -176,7 +163,7 @@ class MemoryIndex:
 
     def _sort_new(self) -> None:
         if self._new:
-            self._tail = Run.joined([self._tail, *map(Run.of, self._new)])
+            self._tail = Run.joined([self._tail, *(Run.of(rows, self._absent) for rows in self._new)])
             self._new = []
 
     def _sort_tail(self) -> None:

@@ -61,7 +61,8 @@ class Original(NamedTuple):
     "What is compared of originals that meet in a band, 64 bits; 0 where there are no bands."
 
     bands: bytes = b""
-    "The keys of its bands, 2 bytes each, little-endian; empty where it has none."
+    """The keys of its bands, 2 bytes each, little-endian, with `NO_BAND` for one that it is not to be found by; empty
+    where it has none."""
 
     sketch: bytes = b""
     "The sketch from which resemblance is estimated."

@@ -66,7 +66,7 @@ class Matches(NamedTuple):
 
 
 class Meetings(NamedTuple):
-    """Pairs of a query and an original that share a band, once for each band, in no order; and how many there are."""
+    """Pairs of a query and an original that share a band, once for each band, in no order."""
 
     query: NDArray[np.int64]
     "``(m,) int64``: the row of the query."
@@ -79,16 +79,6 @@ class Meetings(NamedTuple):
 
     band: NDArray[np.int64]
     "``(m,) int64``: the band."
-
-    newer: NDArray[np.int64]
-    "``(m,) int64``: how many stored originals that are newer have the same band."
-
-    crowd: NDArray[np.int64]
-    """``(n, bands) int64``: how many live stored originals share each band with each query; where that is at most
-    `cap - spare`, it may be less."""
-
-    compared: NDArray[np.int64]
-    "``(n,) int64``: how many profiles each query was compared with."
 
 
 class SegmentTable:
@@ -236,15 +226,8 @@ class SegmentTable:
         values = np.array([fingerprints, np.zeros_like(fingerprints) if profiles is None else profiles])
         limits = (max_distance, max_profile_distance)
         keys = self.layout.keys(fingerprints)
-        queries = Queries(Tables.of_segments(self.layout), values, limits, keys, boundaries)
-        found = _joined(
-            boundaries,
-            (
-                (window, found)
-                for window in self._windows_from(boundaries)
-                for found in window.find_near(queries)
-            ),
-        )
+        queries = Queries(Tables.of_segments(self.layout), values, limits, keys)
+        found = self._found(boundaries, lambda window: window.find_near(queries))
         order = np.lexsort((found.offset, found.query))
         query, offset, distance = found.query[order], found.offset[order], found.distance[order]
         # A pair meets in every table whose blocks it shares.
@@ -258,50 +241,51 @@ class SegmentTable:
         bands: NDArray[np.uint16],
         max_distance: int,
         boundaries: NDArray[np.int64],
-        *,
-        cap: int,
-        spare: int,
     ) -> Meetings:
-        """The stored originals that share a band with each query and whose profile is near.
-
-        Of the originals with one band the newest `cap` are looked at.
+        """Every stored original that shares a band with a query and whose profile is near.
 
         Args:
-            profiles: ``(n,) uint64``.
+            profiles: ``(n,) uint64``, each under its salt.
             bands: ``(n, bands) uint16``.
             max_distance: The largest Hamming distance of profiles that counts.
             boundaries: ``(n,) int64``: for each query the offset below which no original counts.
-            cap: How many originals with one band are looked at for one query.
-            spare: How many originals may have been judged that are not stored yet: the caller counts them, and
-                needs to know exactly how many stored ones there are where that could make more than `cap`.
         """
         tables = Tables.of_bands(self.bands)
-        queries = Queries(tables, profiles[np.newaxis], (max_distance,), bands.T, boundaries, cap, spare)
-        found = _joined(
-            boundaries,
-            (
-                (window, found)
-                for window in self._windows_from(boundaries)
-                for found in window.find_similar(queries)
-            ),
-        )
-        band = found.slot // max(len(profiles), 1)
-        crowd = queries.crowd.reshape(self.bands, len(profiles))
-        return Meetings(
-            found.query,
-            found.offset,
-            found.distance,
-            band,
-            found.newer,
-            crowd.T,
-            np.minimum(crowd, cap).sum(axis=0),
-        )
+        queries = Queries(tables, profiles[np.newaxis], (max_distance,), bands.T)
+        return self._found(boundaries, lambda window: window.find_similar(queries))
 
-    def _windows_from(self, boundaries: NDArray[np.int64]) -> list[Window]:
-        """The windows that hold originals at or after any of the boundaries, the newest first."""
+    def postings_met(self, bands: NDArray[np.uint16]) -> NDArray[np.int64]:
+        """With how many stored profiles `find_similar` compares each query.
+
+        Args:
+            bands: ``(n, bands) uint16``.
+
+        Returns:
+            ``(n,) int64``.
+        """
+        nothing = np.zeros((1, len(bands)), np.uint64)
+        queries = Queries(Tables.of_bands(self.bands), nothing, (64,), bands.T)
+        everything = np.zeros(len(bands), np.int64)
+        met = self._found(everything, lambda window: window.find_similar(queries))
+        return np.bincount(met.query, minlength=len(bands))
+
+    def _found(self, boundaries: NDArray[np.int64], look: Callable[[Window], Iterable[Found]]) -> Meetings:
+        """All that a look at each window finds and that is alive."""
         self._require_indexed()
         lowest = int(boundaries.min(initial=np.iinfo(np.int64).max))
-        return [window for window in reversed(self._windows) if window.extent.last >= lowest]
+        columns: tuple[list[NDArray[np.int64]], ...] = tuple(
+            [np.empty(0, np.int64)] for _ in Meetings._fields
+        )
+        for window in self._windows:
+            if window.extent.last < lowest:
+                continue
+            for found in look(window):
+                offset = found.ids.astype(np.int64) + window.extent.first
+                alive = offset >= boundaries[found.rows]
+                pairs = (found.rows, offset, found.distances.astype(np.int64), found.tables)
+                for column, part in zip(columns, pairs, strict=True):
+                    column.append(part[alive])
+        return Meetings(*map(np.concatenate, columns))
 
     def originals(self, offsets: Sequence[int]) -> list[Original]:
         """The stored originals at `offsets`, in that order.
@@ -531,25 +515,3 @@ class SegmentTable:
         if self._merge is not None and self._merge.window is window:
             self._merge = None
         self._store.drop(window.extent.family)
-
-
-class _Pairs(NamedTuple):
-    """What `Found` holds, of all windows, by offsets."""
-
-    query: NDArray[np.int64]
-    offset: NDArray[np.int64]
-    distance: NDArray[np.int64]
-    slot: NDArray[np.int64]
-    newer: NDArray[np.int64]
-
-
-def _joined(boundaries: NDArray[np.int64], parts: Iterable[tuple[Window, Found]]) -> _Pairs:
-    """All that was found and is alive."""
-    columns: tuple[list[NDArray[np.int64]], ...] = tuple([np.empty(0, np.int64)] for _ in _Pairs._fields)
-    for window, found in parts:
-        offset = found.ids.astype(np.int64) + window.extent.first
-        alive = offset >= boundaries[found.rows]
-        pairs = (found.rows, offset, found.distances.astype(np.int64), found.slots, found.newer)
-        for column, part in zip(columns, pairs, strict=True):
-            column.append(part[alive])
-    return _Pairs(*map(np.concatenate, columns))

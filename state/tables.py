@@ -22,6 +22,9 @@ BANDS = b"b"
 BAND_BITS = 16
 """The width of a band's key: 65,536 posting lists each, as long as those of a block of 16 bits."""
 
+NO_BAND = (1 << BAND_BITS) - 1
+"""Stands for a band that an original is not indexed by; no band has this key."""
+
 BAND_BYTES = BAND_BITS // 8
 """The size of a band's key in an entry."""
 
@@ -50,11 +53,13 @@ class Tables:
         prefix: The first byte of the keys of their posting lists.
         key_bits: The width of each table's key in bits.
         words: How many words of 64 bits are compared of what meets.
+        absent: What stands for no key, the largest of its type; None where there always is one.
     """
 
     prefix: bytes
     key_bits: tuple[int, ...]
     words: int
+    absent: int | None = None
 
     @classmethod
     def of_segments(cls, layout: Layout) -> Self:
@@ -70,7 +75,7 @@ class Tables:
         """
         if not 0 <= bands <= MAX_TABLES:
             raise ValueError(f"There can be up to {MAX_TABLES} bands, not {bands}.")
-        return cls(BANDS, (BAND_BITS,) * bands, 1)
+        return cls(BANDS, (BAND_BITS,) * bands, 1, NO_BAND)
 
     def __len__(self) -> int:
         return len(self.key_bits)

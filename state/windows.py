@@ -25,7 +25,7 @@ from state.index import Index
 from state.layout import Layout
 from state.memory import Run
 from state.original import Original
-from state.search import Found, Queries, Span
+from state.search import Found, Queries
 from state.store import DEFAULT_FAMILY, Batch, Store
 from state.tables import Rows, Tables
 
@@ -194,11 +194,6 @@ class Window:
         self.bands = Index(store, extent.family, Tables.of_bands(bands))
 
     @property
-    def span(self) -> Span:
-        """The offsets that it covers."""
-        return Span(self.extent.first, self.extent.last)
-
-    @property
     def unmerged(self) -> int:
         """How many originals are indexed in memory."""
         return self.segments.unmerged
@@ -266,7 +261,7 @@ class Window:
             )
             begin, count = ids[-1] + 1, count + len(ids)
         for index, parts in zip((self.segments, self.bands), zip(*rows, strict=True), strict=True):
-            index.frozen = Run.of(_stacked(parts))
+            index.frozen = Run.of(_stacked(parts), index.tables.absent)
         return begin
 
     def freeze(self) -> int:
@@ -292,12 +287,12 @@ class Window:
         return [None if value is None else first + int.from_bytes(value, "big") for value in found]
 
     def find_near(self, queries: Queries) -> Iterator[Found]:
-        """The originals near each query by the segments of their fingerprints, from the newest part on."""
-        return self.segments.near(queries, self.extent.merged, self.span)
+        """The originals near each query by the segments of their fingerprints, in no order."""
+        return self.segments.near(queries, self.extent.merged)
 
     def find_similar(self, queries: Queries) -> Iterator[Found]:
-        """The originals that each query shares a band with, from the newest part on."""
-        return self.bands.near(queries, self.extent.merged, self.span)
+        """The originals that each query shares a band with, in no order."""
+        return self.bands.near(queries, self.extent.merged)
 
     def originals(self, offsets: Sequence[int]) -> list[Original]:
         """The originals at `offsets`.

@@ -2,8 +2,9 @@
 
 Two texts are candidates for each other where their fingerprints are within the rules' distance, or where they
 share a band and their profiles are near. The second are limited, for the sake of a stream in which a hundred
-thousand texts have one template: of the originals with one band the newest are looked at, stored or not, and
-of all that meet so those of the nearest profiles are compared. Whether anything was left out is said.
+thousand texts have one template: what a crowd has in common leads to the first of the crowd only, each other is
+found by what it has of its own; and of all that meet so those of the nearest profiles are compared. Whether a
+text met a crowd is said.
 """
 
 from bisect import bisect_right
@@ -15,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from state.original import Original
-from state.table import Meetings, SegmentTable
+from state.table import SegmentTable
 from stream.rules import Rules
 
 _BLOCK = 64
@@ -44,8 +45,10 @@ class Choice(NamedTuple):
     """Offsets of stored originals."""
     fresh: list[Original]
     """Originals of the batch."""
+    crowded: NDArray[np.bool_] | None
+    """`(bands,) bool`: by which of its bands the text will not be found; None stands for none."""
     capped: bool
-    """Whether there are more, which share a band with it."""
+    """Whether there may be more, which share a band with it."""
 
 
 class Candidates:
@@ -85,6 +88,8 @@ class Candidates:
     def add(self, row: int, original: Original) -> None:
         """Take on that a text was judged unique: from now on it is a candidate."""
         self._fresh.add(row, original)
+        if self._by_bands is not None:
+            self._by_bands.add(row, original)
 
     def of(self, row: int, boundary: int, horizon: int) -> Choice:
         """Return the candidates of a text.
@@ -96,7 +101,7 @@ class Candidates:
         """
         stored: list[int] = []
         fresh: list[int] = []
-        capped = False
+        crowded, capped = None, False
         if row in self._near:
             (near,) = self._near.of(row)
             stored = near[near >= boundary].tolist()
@@ -104,10 +109,12 @@ class Candidates:
         if len(here):
             fresh = [place for place in self._fresh.of(here, horizon).tolist() if place >= 0]
         if self._by_bands is not None and self._texts.banded[row]:
-            similar, similar_here, capped = self._by_bands.of(row, boundary, horizon, {*stored}, {*fresh})
+            similar, similar_here, crowded, capped = self._by_bands.of(
+                row, boundary, horizon, {*stored}, {*fresh}
+            )
             stored += similar
             fresh += similar_here
-        return Choice(stored, [self._fresh.originals[place] for place in fresh], capped)
+        return Choice(stored, [self._fresh.originals[place] for place in fresh], crowded, capped)
 
 
 class _Fresh:
@@ -116,7 +123,6 @@ class _Fresh:
     def __init__(self, rows: int) -> None:
         self.originals: list[Original] = []
         self._times: list[int] = []
-        self._rows: list[int] = []
         self._latest = np.full(rows, -1, np.int64)
 
     def add(self, row: int, original: Original) -> None:
@@ -124,17 +130,11 @@ class _Fresh:
         self._latest[row] = len(self.originals)
         self.originals.append(original)
         self._times.append(original.time)
-        self._rows.append(row)
 
     def of(self, rows: NDArray[np.int64], horizon: int) -> NDArray[np.int64]:
         """For each text the place of its live original, -1 where it has none."""
         places = self._latest[rows]
         return np.where(places >= self._first_alive(horizon), places, -1)
-
-    def alive(self, horizon: int) -> tuple[int, NDArray[np.int64]]:
-        """The first place that is alive, and the rows of the texts from there on."""
-        first = self._first_alive(horizon)
-        return first, np.array(self._rows[first:], np.int64)
 
     def _first_alive(self, horizon: int) -> int:
         # Times never fall.
@@ -145,7 +145,6 @@ class _ByBands:
     """The candidates that share a band with a text."""
 
     def __init__(self, table: SegmentTable, texts: Texts, rules: Rules, fresh: _Fresh) -> None:
-        self._table = table
         self._texts = texts
         self._rules = rules
         self._fresh = fresh
@@ -153,17 +152,23 @@ class _ByBands:
         self._reach = np.array((-1, *rules.max_profile_distances), np.int64)
         rows = self._rows = np.flatnonzero(texts.banded)
         self._places = (np.cumsum(texts.banded) - 1).tolist()
-        self._here = _Within(texts.profiles[rows], int(self._reach.max()), self._share_enough)
-        met = self._ask(rows, texts.boundaries[rows])
+        self._here = _Within(texts.profiles[rows], int(self._reach.max()), self._share_any)
+        self._indexed = texts.bands.copy()
+        met = table.find_similar(
+            texts.profiles[rows], texts.bands[rows], int(self._reach.max()), texts.boundaries[rows]
+        )
         order = np.lexsort((met.offset, met.distance, met.query))
         query, offset, distance = met.query[order], met.offset[order], met.distance[order]
-        self._meetings = _Groups(len(rows), query, offset, distance, met.band[order], met.newer[order])
+        self._meetings = _Groups(len(rows), query, offset, met.band[order])
         first = self._near_enough(distance, offset, query)
         self._stored_rows, self._stored_offsets = query[first], offset[first]
         self._bounds = np.searchsorted(self._stored_rows, np.arange(len(rows) + 1)).tolist()
         self._stored = list(zip(distance[first].tolist(), offset[first].tolist(), strict=True))
-        self._crowd = met.crowd
-        self._crowded = (met.crowd.max(axis=1) + len(rows) > rules.max_crowd).tolist()
+
+    def add(self, row: int, original: Original) -> None:
+        """Take on by which bands an original of the batch is found."""
+        if original.bands:
+            self._indexed[row] = np.frombuffer(original.bands, "<u2")
 
     def first_choice(self) -> NDArray[np.int64]:
         """The offsets of the stored originals that come first for each text, as many as are compared."""
@@ -173,77 +178,61 @@ class _ByBands:
 
     def of(
         self, row: int, boundary: int, horizon: int, stored_known: set[int], fresh_known: set[int]
-    ) -> tuple[list[int], list[int], bool]:
+    ) -> tuple[list[int], list[int], NDArray[np.bool_] | None, bool]:
         """The candidates of a text that are not known otherwise.
 
         Returns:
-            Offsets of stored originals, places of those of the batch, and whether there are more.
+            Offsets of stored originals, places of those of the batch, by which bands the text will not be found, and
+            whether there may be more.
         """
         at = self._places[row]
-        others, distances_here = self._here.of(at)
         met = self._stored[self._bounds[at] : self._bounds[at + 1]]
-        capped = False
-        shared_by_place = None
-        if self._crowded[at]:
-            met, shared_by_place, capped = self._in_a_crowd(row, boundary, horizon)
-        elif not met and not len(others):
-            return [], [], False
+        others, distances_here = self._here.of(at)
+        if not len(others) and at not in self._meetings:
+            return [], [], None, False
         # All that can be chosen, by distance, then offset; those of the batch are the later ones.
         most = self._rules.max_compared + 1
         stored = islice(
             ((d, 0, offset) for d, offset in met if offset >= boundary and offset not in stored_known), most
         )
         fresh: list[tuple[int, int, int]] = []
+        same = np.empty((0, self._indexed.shape[1]), np.bool_)
         if len(others):
-            places = self._fresh.of(self._rows[others], horizon)
+            others = self._rows[others]
+            places = self._fresh.of(others, horizon)
             there = places >= 0
-            if shared_by_place is not None:
-                there &= distances_here <= self._allowed(shared_by_place[places])
-            pairs = zip(distances_here[there].tolist(), places[there].tolist(), strict=True)
+            others, places, distances_here = others[there], places[there], distances_here[there]
+            same = self._indexed[others] == self._texts.bands[row]
+            near = distances_here <= self._allowed(np.count_nonzero(same, axis=1))
+            pairs = zip(distances_here[near].tolist(), places[near].tolist(), strict=True)
             fresh = [(d, 1, place) for d, place in pairs if place not in fresh_known]
         chosen = sorted([*stored, *fresh])
-        capped = capped or len(chosen) > self._rules.max_compared
+        crowded = self._crowded(at, boundary, same)
+        capped = len(chosen) > self._rules.max_compared or crowded is not None
         chosen = chosen[: self._rules.max_compared]
-        return [o for _, kind, o in chosen if not kind], [p for _, kind, p in chosen if kind], capped
-
-    def _share_enough(
-        self, one: NDArray[np.int64], others: NDArray[np.int64], distances: NDArray[np.uint8]
-    ) -> NDArray[np.bool_]:
-        """Which pairs of texts with bands share so many of them that profiles of these distances are near."""
-        bands, rows = self._texts.bands, self._rows
-        shared = np.count_nonzero(bands[rows[others]] == bands[rows[one]], axis=-1)
-        near: NDArray[np.bool_] = distances <= self._allowed(shared)
-        return near
-
-    def _in_a_crowd(
-        self, row: int, boundary: int, horizon: int
-    ) -> tuple[list[tuple[int, int]], NDArray[np.int64], bool]:
-        """What is left of a text's candidates where so many have a band of it that not all are looked at.
-
-        Returns:
-            Distances and offsets of stored originals, sorted; for each place of the batch how many bands are shared
-            in which it is looked at; and whether there are more.
-        """
-        cap, bands = self._rules.max_crowd, self._texts.bands
-        at = self._places[row]
-        crowd = self._crowd[at]
-        if boundary != self._texts.boundaries[row]:
-            crowd = self._ask(np.array([row]), np.array([boundary])).crowd[0]
-        first, rows = self._fresh.alive(horizon)
-        same = (bands[rows] == bands[row]) & self._texts.banded[rows, np.newaxis]
-        crowd_here = np.count_nonzero(same, axis=0)
-        # One more, as no place is -1: nobody asks for it.
-        shared_by_place = np.zeros(first + len(rows) + 1, np.int64)
-        shared_by_place[first:-1] = np.count_nonzero(
-            same & (crowd_here - np.cumsum(same, axis=0) < cap), axis=1
+        return (
+            [offset for _, kind, offset in chosen if not kind],
+            [place for _, kind, place in chosen if kind],
+            crowded,
+            capped,
         )
-        offsets, distances, band, newer = self._meetings.of(at)
-        looked_at = newer + crowd_here[band] < cap
-        offsets, distances = offsets[looked_at], distances[looked_at]
-        near = self._near_enough(distances, offsets)
-        capped = bool(np.any(crowd + crowd_here > cap))
-        met = list(zip(distances[near].tolist(), offsets[near].tolist(), strict=True))
-        return met, shared_by_place, capped
+
+    def _crowded(self, at: int, boundary: int, same: NDArray[np.bool_]) -> NDArray[np.bool_] | None:
+        """In which bands a text meets a crowd; `same` says which it shares with originals of the batch."""
+        offsets, bands = self._meetings.of(at)
+        if len(offsets) + len(same) < self._rules.max_crowd:
+            return None
+        met = np.bincount(bands[offsets >= boundary], minlength=same.shape[1])
+        crowded: NDArray[np.bool_] = met + np.count_nonzero(same, axis=0) >= self._rules.max_crowd
+        return crowded if crowded.any() else None
+
+    def _share_any(
+        self, one: NDArray[np.int64], others: NDArray[np.int64], _: NDArray[np.uint8]
+    ) -> NDArray[np.bool_]:
+        """Which pairs of texts with bands share one."""
+        bands, rows = self._texts.bands, self._rows
+        shared: NDArray[np.bool_] = (bands[rows[others]] == bands[rows[one]]).any(axis=-1)
+        return shared
 
     def _near_enough(self, distances: NDArray[np.int64], *sorted_by: NDArray[np.int64]) -> NDArray[np.int64]:
         """Of meetings sorted by these columns and distances, the first of each pair that is near enough."""
@@ -256,18 +245,6 @@ class _ByBands:
         """The largest distance of profiles for so many shared bands."""
         allowed: NDArray[np.int64] = self._reach[np.minimum(shared, len(self._reach) - 1)]
         return allowed
-
-    def _ask(self, rows: NDArray[np.int64], boundaries: NDArray[np.int64]) -> Meetings:
-        texts, rules = self._texts, self._rules
-        return self._table.find_similar(
-            texts.profiles[rows],
-            texts.bands[rows],
-            max(rules.max_profile_distances),
-            boundaries,
-            cap=rules.max_crowd,
-            # Of each text at most one original of the batch is alive at a time.
-            spare=len(texts.banded),
-        )
 
 
 class _Groups:

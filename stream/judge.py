@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from state.changelog import MAX_RECORD_BYTES, Record, encode, packed_size
 from state.original import Original
 from state.table import NONE_ALIVE, Position, SegmentTable
+from state.tables import NO_BAND
 from stream import candidates
 from stream.candidates import Candidates
 from stream.confirm import Confirmation, Look, Match
@@ -243,13 +244,15 @@ class _Texts:
         """Begin to compare a text that has a fingerprint."""
         return confirmation.look(self.normalized[key], self.fingerprints[key], self._salts[key])
 
-    def original(self, event: Text, key: bytes, time: int) -> Original:
-        """What is stored of an event that was judged unique."""
+    def original(self, event: Text, key: bytes, time: int, crowded: NDArray[np.bool_] | None) -> Original:
+        """What is stored of an event that was judged unique; it is not found by its crowded bands."""
         id_ = event.id.encode()
         if key not in self.fingerprints:
             return Original(event.offset, time, None, key, id_)
         text, sketch = self._scheme.stored(self.normalized[key])
         profile, bands = self._signatures.get(key, (0, _NO_BANDS))
+        if crowded is not None:
+            bands = np.where(crowded, np.uint16(NO_BAND), bands)
         return Original(
             event.offset,
             time,
@@ -300,7 +303,7 @@ class _Batch:
 
     Attributes:
         matches: for each event so far the original that it duplicates, or None.
-        capped: for each event so far whether more originals share a band with it than were compared.
+        capped: for each event so far whether it met a crowd.
         originals: the originals of the batch so far, in order.
     """
 
@@ -332,10 +335,11 @@ class _Batch:
         match, capped = None, False
         if isinstance(event, Text):
             match = self._exact(key, horizon, alive)
+            crowded = None
             if match is None:
-                match, capped = self._near(key, horizon, alive)
+                match, crowded, capped = self._near(key, horizon, alive)
             if match is None:
-                self._add(key, self._texts.original(event, key, time))
+                self._add(key, self._texts.original(event, key, time, crowded))
         self.matches.append(match)
         self.capped.append(capped)
 
@@ -355,16 +359,18 @@ class _Batch:
         stored = self._texts.stored.get(key, -1)
         return Match(stored, "content", 1000, None) if stored >= alive else None
 
-    def _near(self, key: bytes, horizon: int, alive: int) -> tuple[Match | None, bool]:
+    def _near(
+        self, key: bytes, horizon: int, alive: int
+    ) -> tuple[Match | None, NDArray[np.bool_] | None, bool]:
         row = self._rows.get(key)
         if row is None:
-            return None, False
-        stored, fresh, capped = self._candidates.of(row, alive, horizon)
+            return None, None, False
+        stored, fresh, crowded, capped = self._candidates.of(row, alive, horizon)
         if not stored and not fresh:
-            return None, capped
+            return None, crowded, capped
         look = self._texts.look(key, self._confirmation)
         matches = [match for original in (*self._read(stored), *fresh) if (match := look.match(original))]
-        return min(matches, key=lambda match: match.rank, default=None), capped
+        return min(matches, key=lambda match: match.rank, default=None), crowded, capped
 
     def _read(self, offsets: Sequence[int]) -> list[Original]:
         missing = [offset for offset in offsets if offset not in self._stored]

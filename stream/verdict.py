@@ -52,7 +52,7 @@ class Unique(NamedTuple):
     fingerprint: int | None
     """None where the text has no features, or was judged by its content only."""
     capped: bool = False
-    """Whether more originals share a band with it than were compared."""
+    """Whether it met a crowd, so that not all originals that are like it may have been compared."""
 
 
 class Reference(NamedTuple):
@@ -83,7 +83,7 @@ class Duplicate(NamedTuple):
     hamming_distance: int | None
     """None where a text has no fingerprint."""
     capped: bool = False
-    """Whether more originals share a band with it than were compared."""
+    """Whether it met a crowd, so that not all originals that are like it may have been compared."""
 
 
 class Rejected(NamedTuple):

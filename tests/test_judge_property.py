@@ -111,6 +111,8 @@ class Original(NamedTuple):
     fingerprint: int | None
     id: str
     normalized: str
+    crowded: frozenset[int]
+    """By which bands it is not found."""
 
 
 class Model:
@@ -145,9 +147,9 @@ class Model:
         if exact:
             return self.same_content(event, fingerprint, min(exact, key=lambda original: original.offset))
         candidates = [original for original in candidates if original.fingerprint is not None]
-        near, capped = [], False
+        near, crowded, capped = [], frozenset(), False
         if fingerprint is not None and (rules.confirm == "none" or len(normalized) >= SCHEME.spec.near_from):
-            chosen, capped = self.candidates(normalized, fingerprint, candidates, rules)
+            chosen, crowded, capped = self.candidates(normalized, fingerprint, candidates, rules)
             near = [
                 (-similarity, distance, original.offset, measure, original)
                 for original in chosen
@@ -170,14 +172,14 @@ class Model:
                 distance,
                 capped,
             )
-        self.originals.append(Original(offset, self.time, key, fingerprint, event.id, normalized))
+        self.originals.append(Original(offset, self.time, key, fingerprint, event.id, normalized, crowded))
         return Unique(offset, self.time, fingerprint, capped)
 
     def distance(self, fingerprint, original):
         return (fingerprint ^ original.fingerprint).bit_count()
 
     def candidates(self, normalized, fingerprint, originals, rules):
-        """Those that may be near, and whether there are more that share a band."""
+        """Those that may be near, in which bands there is a crowd, and whether there may be more."""
         salt = SCHEME.salt(normalized)
         chosen = [
             original
@@ -186,32 +188,39 @@ class Model:
             <= rules.max_distance
         ]
         if rules.confirm == "none":
-            return chosen, False
+            return chosen, frozenset(), False
 
         def apart_from(original):
             return (self.profile(normalized) ^ self.profile(original.normalized)).bit_count()
 
         chosen = [original for original in chosen if apart_from(original) <= max(rules.max_profile_distances)]
         if not SCHEME.has_bands(normalized):
-            return chosen, False
-        capped, met = False, {}
+            return chosen, frozenset(), False
+        met, crowded = {}, set()
         for band, key in enumerate(SCHEME.bands(normalized)):
             same = [
                 original
-                for original in reversed(originals)
-                if SCHEME.has_bands(original.normalized) and SCHEME.bands(original.normalized)[band] == key
+                for original in originals
+                if SCHEME.has_bands(original.normalized) and band not in original.crowded
+                if SCHEME.bands(original.normalized)[band] == key
+                if apart_from(original) <= max(rules.max_profile_distances)
             ]
-            capped = capped or len(same) > rules.max_crowd
-            for original in same[: rules.max_crowd]:
+            if len(same) >= rules.max_crowd:
+                crowded.add(band)
+            for original in same:
                 met[original] = met.get(original, 0) + 1
-        apart = {}
-        for original, shared in met.items():
-            distance = apart_from(original)
-            reach = rules.max_profile_distances
-            if distance <= reach[min(shared, len(reach)) - 1] and original not in chosen:
-                apart[original] = distance
-        nearest = sorted(apart, key=lambda original: (apart[original], original.offset))
-        return chosen + nearest[: rules.max_compared], capped or len(nearest) > rules.max_compared
+        reach = rules.max_profile_distances
+        nearest = sorted(
+            (
+                original
+                for original, shared in met.items()
+                if original not in chosen
+                if apart_from(original) <= reach[min(shared, len(reach)) - 1]
+            ),
+            key=lambda original: (apart_from(original), original.offset),
+        )
+        capped = bool(crowded) or len(nearest) > rules.max_compared
+        return chosen + nearest[: rules.max_compared], frozenset(crowded), capped
 
     def profile(self, normalized):
         if not SCHEME.has_bands(normalized):

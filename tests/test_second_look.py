@@ -174,14 +174,13 @@ def test_links_names_and_scripts_count_or_do_not(judged):
 # Crowds
 
 
-def test_of_a_crowd_the_newest_are_looked_at_however_the_stream_is_cut(judged):
+def test_in_a_crowd_a_text_is_found_by_what_it_has_of_its_own_however_the_stream_is_cut(judged):
     texts = [*varied(PARAGRAPH, 150), PARAGRAPH]
-    rules = {"max_crowd": 64, "max_distance": 0}
+    rules = {"max_crowd": 16, "max_distance": 0}
     answers = [judged(*texts, cut=cut, **rules) for cut in (1, 7, 64, 1000)]
     assert all(answer == answers[0] for answer in answers)
     assert answers[0][-1].capped
     assert not answers[0][10].capped
-    # A copy meets its original by what is not common to the crowd, however old that is.
     for copied in (1, 149):
         changed = texts[copied][:-1] + "某"
         assert originals(judged(*texts[:150], changed, **rules))[-1] == copied
@@ -198,7 +197,7 @@ def test_only_the_nearest_are_compared_and_the_verdict_says_so(judged):
 def test_what_has_expired_is_no_part_of_a_crowd(judged):
     texts = [*varied(PARAGRAPH, 100), PARAGRAPH]
     times = [n if n < 99 else 10_000 for n in range(101)]
-    verdict = judged(*texts, times=times, retention=5_000, max_crowd=64, max_distance=0)[-1]
+    verdict = judged(*texts, times=times, retention=5_000, max_crowd=16, max_distance=0)[-1]
     assert verdict == Unique(100, 10_000, verdict.fingerprint, capped=False)
 
 

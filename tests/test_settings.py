@@ -190,7 +190,7 @@ def test_settings_given_in_the_program_win_over_the_environment(environment):
         ("ID_FIELD", "x" * 257), ("MAX_TEXT_CHARS", "0"), ("MAX_TEXT_CHARS", "1.5"), ("RETENTION", "0s"),
         ("RETENTION", "3651d"), ("MAX_DISTANCE", "-1"), ("MAX_DISTANCE", "17"), ("ENGINE", "mecab"),
         ("CONFIRM", "jaccard"), ("MIN_EDIT_SIMILARITY", "80%"), ("MIN_COSINE", "0.8000"), ("MIN_RESEMBLANCE", "1.5"),
-        ("MAX_PROFILE_DISTANCES", "14,10"), ("MAX_PROFILE_DISTANCES", "ten"), ("MAX_CROWD", "63"),
+        ("MAX_PROFILE_DISTANCES", "14,10"), ("MAX_PROFILE_DISTANCES", "ten"), ("MAX_CROWD", "7"),
         ("MAX_COMPARED", "0"),
         ("HTML_TAGS", "drop"), ("URLS", "no"), ("MENTIONS", "no"), ("NUMBERS_MATTER", "often"), ("NEAR_FROM", "1"),
         ("SHORT_CHARS", "4001"), ("BANDS", "65"), ("ROWS", "0"),

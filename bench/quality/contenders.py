@@ -20,7 +20,7 @@ from bench.quality.corpora import LONG
 from bench.quality.truth import shingles
 from state.layout import Layout
 from state.memory import MemoryIndex
-from state.search import Queries, Span
+from state.search import Queries
 from state.tables import Rows, Tables
 from stream.text import Scheme
 
@@ -91,8 +91,8 @@ class ClassicTable:
             # Of the two words that are compared the second, a profile, is left out: it is 0 everywhere.
             values, keys = np.array([own, np.zeros_like(own)]), layout.keys(own)
             index.insert(Rows(values, tables.narrow(keys), places.astype(np.uint32)))
-            queries = Queries(tables, values, (layout.max_distance, 64), keys, np.zeros(len(own), np.int64))
-            for met in index.near(queries, Span(0, len(texts))):
+            queries = Queries(tables, values, (layout.max_distance, 64), keys)
+            for met in index.near(queries):
                 pairs = np.stack([met.ids.astype(np.int64), places[met.rows]], axis=1)
                 found.append(pairs[pairs[:, 0] < pairs[:, 1]])
             fingerprinted.append(own)

@@ -10,12 +10,14 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bench.quality.contenders import Answer
 from state.changelog import Record
 from state.layout import Layout
 from state.original import Original
 from state.table import SegmentTable
+from state.tables import NO_BAND
 from stream.candidates import Candidates, Texts
 from stream.confirm import Confirmation
 from stream.rules import Rules
@@ -58,6 +60,10 @@ class Textsieve:
         seconds = time.perf_counter() - begin
         found = np.array([pair for part in pairs for pair in part], np.int64).reshape(-1, 2)
         return Answer(found, np.array(table.read, np.int64), seconds)
+
+
+def _indexed(bands: NDArray[np.uint16], crowded: NDArray[np.bool_] | None) -> bytes:
+    return (bands if crowded is None else np.where(crowded, np.uint16(NO_BAND), bands)).tobytes()
 
 
 class Table:
@@ -125,7 +131,7 @@ class Table:
                 kept.text,
                 int(salts[row]),
                 int(profiles[row]),
-                bands[row].tobytes() if banded[row] else b"",
+                _indexed(bands[row], choice.crowded) if banded[row] else b"",
                 kept.sketch,
             )
             candidates.add(row, original)
@@ -146,7 +152,4 @@ class Table:
         """For each text with bands how many postings its profile would be compared with."""
         signed = [text for text in texts if self._scheme.has_bands(text)]
         found = self._scheme.signatures(signed, [self._scheme.salt(text) for text in signed])
-        boundaries = np.zeros(len(signed), np.int64)
-        cap = self._rules.max_crowd
-        met = self._state.find_similar(found.profiles, found.bands, 0, boundaries, cap=cap, spare=0)
-        return met.compared.tolist()  # type: ignore[no-any-return]
+        return self._state.postings_met(found.bands).tolist()  # type: ignore[no-any-return]

@@ -26,6 +26,9 @@ __all__ = ["MINHASH_SIZE", "PROFILE_SIZE", "Signatures", "signatures"]
 MINHASH_SIZE: Final = 2
 """The MinHash is of character pairs: most Chinese words are of two characters."""
 
+BAND_KEYS: Final = (1 << 16) - 1
+"""How many keys a band can have: one of 16 bits is left to stand for none."""
+
 _BEGIN: Final = "\x02"
 _END: Final = "\x03"
 """Stand around a text for its MinHash, so that its first and last character are in two pairs as the others are. With
@@ -42,7 +45,7 @@ class Signatures(NamedTuple):
     profiles: npt.NDArray[np.uint64]
     """`(n,) uint64`: the simhash of the characters, each occurrence a feature, all of one weight."""
     bands: npt.NDArray[np.uint16]
-    """`(n, bands) uint16`: the key of each band, 16 bits of its hash."""
+    """`(n, bands) uint16`: the key of each band, below `BAND_KEYS`."""
 
 
 def signatures(
@@ -68,7 +71,7 @@ def signatures(
         joined = salts + np.uint64(band)
         for row in range(rows):
             joined = mixed(joined ^ _minima(high, pairs.bounds, band * rows + row))
-        keys[:, band] = joined >> np.uint64(48)
+        keys[:, band] = joined % np.uint64(BAND_KEYS)
     return Signatures(profiles, keys)
 
 

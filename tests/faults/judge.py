@@ -119,10 +119,9 @@ def _differences(live: SegmentTable, anew: SegmentTable) -> Iterable[str]:
         np.frombuffer(b"".join(one.bands for one in banded), "<u2").reshape(-1, live.bands).astype(np.uint16)
     )
     met = [
-        sorted(zip(*(column.tolist() for column in meetings[:5]), strict=True))
+        sorted(zip(*(column.tolist() for column in meetings), strict=True))
         for meetings in (
-            table.find_similar(profiles, bands, 18, boundaries[: len(banded)], cap=100, spare=0)
-            for table in (live, anew)
+            table.find_similar(profiles, bands, 18, boundaries[: len(banded)]) for table in (live, anew)
         )
     ]
     if met[0] != met[1]:

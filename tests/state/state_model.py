@@ -14,6 +14,7 @@ from state.errors import StateError
 from state.layout import Layout
 from state.original import Original
 from state.table import NONE_ALIVE, Matches, SegmentTable
+from state.tables import NO_BAND
 
 # RocksDB syncs much when it opens and writes files out; no crash in these tests needs a disk.
 IN_MEMORY = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None  # noqa: S108 - mkdtemp makes it private
@@ -56,7 +57,7 @@ originals = st.builds(
 BANDS = 2
 # Profiles and bands of a few kinds, so that many share a band and more than a few have one of them.
 profiles = st.sampled_from((0, 1, 3, 7, 2**64 - 1))
-bands = st.none() | st.tuples(*[st.sampled_from((1, 1, 2, 256))] * BANDS)
+bands = st.none() | st.tuples(*[st.sampled_from((1, 1, 2, 256, NO_BAND))] * BANDS)
 
 
 def content(number: int) -> bytes:
@@ -120,23 +121,16 @@ def similar(
     table: SegmentTable,
     queries: Sequence[tuple[int, tuple[int, ...]]],
     boundaries: Sequence[int],
-    *,
     distance: int,
-    cap: int,
-    spare: int,
-) -> tuple[list[tuple[int, ...]], list[list[int]]]:
-    """What the table finds by bands, sorted, as tuples of query, offset, distance, band and how many are newer; and
-    how many live originals there are with each query's bands."""
+) -> list[tuple[int, ...]]:
+    """What the table finds by bands, sorted, as tuples of query, offset, distance and band."""
     found = table.find_similar(
         np.array([profile for profile, _ in queries], np.uint64),
         np.array([keys for _, keys in queries], np.uint16).reshape(-1, BANDS),
         distance,
         np.array(boundaries, np.int64),
-        cap=cap,
-        spare=spare,
     )
-    pairs = zip(*(column.tolist() for column in found[:5]), strict=True)
-    return sorted(pairs), found.crowd.tolist()
+    return sorted(zip(*(column.tolist() for column in found), strict=True))
 
 
 def as_tuples(matches: Matches) -> list[tuple[int, int, int]]:
@@ -171,31 +165,17 @@ class Model:
         ]
 
     def similar(
-        self,
-        queries: Sequence[tuple[int, tuple[int, ...]]],
-        boundaries: Sequence[int],
-        *,
-        distance: int,
-        cap: int,
-    ) -> tuple[list[tuple[int, ...]], list[list[int]]]:
-        """What `SegmentTable.find_similar` finds, and how many live originals have each of a query's bands."""
-        found, crowds = [], []
-        for row, ((profile, keys), boundary) in enumerate(zip(queries, boundaries, strict=True)):
-            crowds.append([])
-            for band, key in enumerate(keys):
-                place = slice(2 * band, 2 * band + 2)
-                same = [
-                    item
-                    for item in reversed(self.originals)
-                    if item.offset >= boundary and item.bands[place] == key.to_bytes(2, "little")
-                ]
-                crowds[-1].append(len(same))
-                found += [
-                    (row, item.offset, apart, band, newer)
-                    for newer, item in enumerate(same[:cap])
-                    if (apart := (item.profile ^ profile).bit_count()) <= distance
-                ]
-        return sorted(found), crowds
+        self, queries: Sequence[tuple[int, tuple[int, ...]]], boundaries: Sequence[int], distance: int
+    ) -> list[tuple[int, ...]]:
+        """What `SegmentTable.find_similar` finds."""
+        return sorted(
+            (row, item.offset, apart, band)
+            for row, ((profile, keys), boundary) in enumerate(zip(queries, boundaries, strict=True))
+            for band, key in enumerate(keys)
+            for item in self.originals
+            if item.offset >= boundary and item.bands[2 * band : 2 * band + 2] == key.to_bytes(2, "little")
+            if (apart := (item.profile ^ profile).bit_count()) <= distance
+        )
 
     def newest(self, key: bytes) -> int | None:
         """The offset of the newest original alive with that content."""

@@ -8,7 +8,7 @@ from state_model import LAYOUTS, fingerprints
 
 from state import memory, search
 from state.memory import MemoryIndex
-from state.search import Queries, Span
+from state.search import Queries
 from state.tables import Rows, Tables
 
 
@@ -31,10 +31,9 @@ def rows(layout, fingerprints, ids):
 
 def found(index, layout, queries, distance):
     values, pairs = np.array(queries, np.uint64), set()
-    boundaries = np.zeros(len(queries), np.int64)
     both = np.array([values, values])
-    asked = Queries(Tables.of_segments(layout), both, (distance, 64), layout.keys(values), boundaries)
-    for part in index.near(asked, Span(0, 1000)):
+    asked = Queries(Tables.of_segments(layout), both, (distance, 64), layout.keys(values))
+    for part in index.near(asked):
         columns = (part.rows, part.ids, part.distances)
         pairs |= set(zip(*(column.tolist() for column in columns), strict=True))
     return pairs
