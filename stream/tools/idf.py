@@ -206,8 +206,7 @@ def _require_replaceable(output: Path) -> None:
 
 def _count_file(corpus: Corpus, reader: LineReader, progress: Progress) -> None:
     for number, line in enumerate(reader, start=1):
-        # A line of a Windows file ends with \r\n.
-        corpus.add(line.removesuffix(b"\r"))
+        corpus.add(line)
         if number % _PROGRESS_LINES == 0:
             progress(corpus.frequencies.documents, reader.position, reader.size)
 

@@ -5,6 +5,7 @@ import json
 import lzma
 import math
 import os
+import re
 import subprocess
 import sys
 from collections import Counter
@@ -199,13 +200,15 @@ def test_a_table_is_replaced_and_never_left_half(build, built, tmp_path: Path):
     assert {path.suffix for path in tmp_path.iterdir()} == {".jsonl", ".xz", ".txt"}, "nothing is left behind"
 
 
-def test_a_file_of_another_kind_is_never_replaced(build, built, tmp_path: Path):
+def test_what_is_no_table_is_never_replaced(build, built, tmp_path: Path):
     built(*TEXTS)
-    for output in (tmp_path / "texts.jsonl", tmp_path):
-        before = (tmp_path / "texts.jsonl").read_bytes()
-        with pytest.raises(OutputError, match=str(output)):
+    (tmp_path / "other").write_bytes(b"something else")
+    for output in (tmp_path / "other", tmp_path / "texts.jsonl", tmp_path):
+        with pytest.raises(OutputError, match=re.escape(str(output))):
             build(tmp_path / "texts.jsonl", output)
-        assert (tmp_path / "texts.jsonl").read_bytes() == before
+    assert (tmp_path / "other").read_bytes() == b"something else"
+    (tmp_path / "other").write_bytes(b"")
+    assert build(tmp_path / "texts.jsonl", tmp_path / "other").words == 4
 
 
 @pytest.mark.parametrize("name", ["nowhere", "/", "topic"])
