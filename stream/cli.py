@@ -197,8 +197,9 @@ def compare(a: str, b: str, as_json: bool) -> None:
     with two: @@. Before a text that begins with - write --.
 
     Everything is measured on the normalised texts: the words with their levels (1 common to 5 rare; stop words
-    do not count), both fingerprints and their Hamming distance, the cosine of words (level × occurrences) and
-    of characters, edit distance and edit similarity. What only one text has is marked [-in A-] and {+in B+}.
+    do not count), how often each text has them and what they weigh in it (level × occurrences), both fingerprints
+    and their Hamming distance, the cosine of words (by weight) and of characters, edit distance and edit
+    similarity. What only one text has is marked [-in A-] and {+in B+}.
     Similarities are in thousandths, rounded down. The settings are the worker's.
 
     \b

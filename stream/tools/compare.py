@@ -1,51 +1,24 @@
 """`textsieve compare`: two texts, all that is measured of the pair, and the judge's verdict on the second."""
 
 import tempfile
-from collections import Counter
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 from rich.console import Group, RenderableType
-from rich.table import Table
-from rich.text import Text as Styled
 
 from stream.errors import InputError
-from stream.events import format_fingerprint
 from stream.settings import Settings
-from stream.text import (
-    Feature,
-    Scheme,
-    cosine_thousandths,
-    edit_distance,
-    edit_similarity,
-    hamming_distance,
-)
-from stream.tools.differences import MAX_CHARACTERS, Run, abridged, differences
+from stream.text import Scheme
+from stream.tools import pair
 from stream.tools.offline import judging
+from stream.tools.pair import Pair, measure, plain
 from stream.verdict import Duplicate, Text, Verdict
-
-_SHOWN_WORDS: Final = 40
-"""Rows of the printed table; `--json` has every word."""
 
 
 class Comparison(NamedTuple):
-    """What is known of a pair of texts, all of it about their normalised forms."""
+    """A pair of texts, and what the judge says of it."""
 
-    normalized: tuple[str, str]
-    features: tuple[list[Feature], list[Feature]]
-    """The heaviest first."""
-    fingerprints: tuple[int | None, int | None]
-    """None where a text has no features."""
-    hamming_distance: int | None
-    """None where one has no fingerprint."""
-    cosine_words: int
-    """In thousandths, of level × occurrences."""
-    cosine_characters: int
-    """In thousandths, of occurrences."""
-    edit_distance: int
-    edit_similarity: int
-    """In thousandths."""
+    pair: Pair
     verdict: Verdict
     """On the second text, judged right after the first."""
     explanation: str
@@ -82,44 +55,22 @@ def compare(a: str, b: str, *, settings: Settings, scheme: Scheme) -> Comparison
     Raises:
         StateError: the temporary directory cannot hold the state.
     """
-    normalized = scheme.normalize(a), scheme.normalize(b)
-    features = scheme.features(normalized[0]), scheme.features(normalized[1])
-    found = scheme.fingerprint(normalized)
-    fingerprints = found[0], found[1]
-    first, second = fingerprints
-    distance = None if first is None or second is None else hamming_distance(first, second)
     with (
         tempfile.TemporaryDirectory(prefix="textsieve-", ignore_cleanup_errors=True) as directory,
         judging(Path(directory) / "state", settings, scheme) as judge,
     ):
         verdict = judge([Text(0, None, a, ""), Text(1, None, b, "")])[1]
-    return Comparison(
-        normalized=normalized,
-        features=features,
-        fingerprints=fingerprints,
-        hamming_distance=distance,
-        cosine_words=cosine_thousandths(_weights(features[0]), _weights(features[1])),
-        cosine_characters=cosine_thousandths(Counter(normalized[0]), Counter(normalized[1])),
-        edit_distance=edit_distance(*normalized),
-        edit_similarity=edit_similarity(*normalized),
-        verdict=verdict,
-        explanation=_explain(verdict, distance, settings, max(len(a), len(b))),
-    )
+    measured = measure(a, b, scheme)
+    explanation = _explain(verdict, measured.hamming_distance, settings, max(len(a), len(b)))
+    return Comparison(measured, verdict, explanation)
 
 
 def as_json(comparison: Comparison) -> dict[str, Any]:
-    """The comparison as JSON can hold it: similarities with three decimals, fingerprints in hexadecimal."""
+    """The comparison as JSON can hold it: the pair, and `verdict`."""
     verdict = comparison.verdict
     duplicate = verdict if isinstance(verdict, Duplicate) else None
     return {
-        "normalized": list(comparison.normalized),
-        "tokens": [[feature._asdict() for feature in features] for features in comparison.features],
-        "fingerprints": [None if f is None else format_fingerprint(f) for f in comparison.fingerprints],
-        "hamming_distance": comparison.hamming_distance,
-        "cosine_words": comparison.cosine_words / 1000,
-        "cosine_characters": comparison.cosine_characters / 1000,
-        "edit_distance": comparison.edit_distance,
-        "edit_similarity": comparison.edit_similarity / 1000,
+        **pair.as_json(comparison.pair),
         "verdict": {
             "outcome": _outcome(verdict),
             "reason": duplicate and duplicate.reason,
@@ -131,16 +82,12 @@ def as_json(comparison: Comparison) -> dict[str, Any]:
 
 
 def as_table(comparison: Comparison) -> RenderableType:
-    """The comparison for people. What only one of the texts has stands in `[-…-]` (A) or `{+…+}` (B)."""
+    """The comparison for people: the pair, and the verdict as a sentence."""
     outcome = _outcome(comparison.verdict)
     return Group(
-        *_marked_texts(*comparison.normalized),
+        pair.as_table(comparison.pair),
         "",
-        _words(*comparison.features),
-        "",
-        _measures(comparison),
-        "",
-        _plain(
+        plain(
             f"B is {'a duplicate' if outcome == 'duplicate' else outcome}: {comparison.explanation}",
             style="bold",
         ),
@@ -164,77 +111,3 @@ def _explain(verdict: Verdict, distance: int | None, settings: Settings, longest
     if distance is None:
         return "a text without features is a duplicate only of the very same text."
     return f"the fingerprints differ in {distance} of 64 bits; only up to {allowed} are near."
-
-
-def _weights(features: list[Feature]) -> Mapping[str, int]:
-    return {feature.word: feature.weight for feature in features}
-
-
-def _marked_texts(a: str, b: str) -> list[RenderableType]:
-    if max(len(a), len(b)) > MAX_CHARACTERS:
-        return [_plain(f"Texts above {MAX_CHARACTERS} characters are not shown.")]
-    runs_a, runs_b = differences(a, b)
-    return [
-        _line("A  ", abridged(runs_a), "[-", "-]", "red"),
-        _line("B  ", abridged(runs_b), "{+", "+}", "green"),
-    ]
-
-
-def _line(label: str, runs: list[Run], opening: str, closing: str, style: str) -> Styled:
-    line = Styled(label, style="bold")
-    for run in runs:
-        if run.shared:
-            line.append(_printable(run.text), style="not bold")
-        else:
-            line.append(f"{opening}{_printable(run.text)}{closing}", style=f"not bold {style}")
-    return line
-
-
-def _words(a: list[Feature], b: list[Feature]) -> Table:
-    in_a, in_b = ({f.word: f for f in features} for features in (a, b))
-    union = sorted(
-        {**in_b, **in_a}.values(), key=lambda f: (-f.level, f.word not in in_a, f.word not in in_b)
-    )
-    table = Table("word", "level", "in A", "in B", "shared", box=None, pad_edge=False)
-    for feature in union[:_SHOWN_WORDS]:
-        word = feature.word
-        shared = word in in_a and word in in_b
-        counts = (str(side[word].occurrences) if word in side else "-" for side in (in_a, in_b))
-        table.add_row(
-            _plain(word),
-            str(feature.level),
-            *counts,
-            "=" if shared else "",
-            style="" if shared else "yellow",
-        )
-    if len(union) > _SHOWN_WORDS:
-        table.caption = f"and {len(union) - _SHOWN_WORDS} more, which --json has"
-    return table
-
-
-def _measures(comparison: Comparison) -> Table:
-    table = Table(box=None, show_header=False, pad_edge=False)
-    for name, fingerprint in zip("AB", comparison.fingerprints, strict=True):
-        shown = "none: it has no features" if fingerprint is None else format_fingerprint(fingerprint)
-        table.add_row(f"fingerprint of {name}", shown)
-    distance = comparison.hamming_distance
-    table.add_row("Hamming distance", "not defined" if distance is None else str(distance))
-    table.add_row("cosine of words", _decimals(comparison.cosine_words))
-    table.add_row("cosine of characters", _decimals(comparison.cosine_characters))
-    table.add_row("edit distance", str(comparison.edit_distance))
-    table.add_row("edit similarity", _decimals(comparison.edit_similarity))
-    return table
-
-
-def _decimals(thousandths: int) -> str:
-    return f"{thousandths // 1000}.{thousandths % 1000:03d}"
-
-
-def _plain(text: str, style: str = "") -> Styled:
-    """Text as it is: rich would read `[b]` in it as markup."""
-    return Styled(_printable(text), style=style)
-
-
-def _printable(text: str) -> str:
-    """Lone surrogates cannot be written in UTF-8."""
-    return text.encode("utf-8", "replace").decode()
