@@ -229,6 +229,44 @@ def compare(a: str, b: str, as_json: bool) -> None:
 
 
 @main.command()
+@click.argument("source")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def explain(source: str, as_json: bool) -> None:
+    """Show why an event left where it did: its verdict, and the two texts that it is about.
+
+    SOURCE is topic:partition:offset, as the header textsieve-source of an output has it, or "source" in a verdict.
+
+    Finds the output of that event, which says what it was judged to be. Of a duplicate it then reads both raw events
+    by offset, and shows them as `textsieve compare` does, the original as A: under the settings of now, and it says
+    where the event was judged under others. Where retention has passed a raw event it says so, and shows what the
+    verdict says. Nothing is written, and no group is joined; the settings are the worker's.
+
+    It prints texts and producers' ids.
+
+    \b
+    Examples:
+      textsieve explain texts.raw:0:1234
+      textsieve explain texts.raw:0:1234 --json
+
+    Exit code 0 when the event was found, 1 after an error: an event that is not judged yet is one.
+    """  # noqa: D301 - click wants the character itself
+    from stream.settings import load
+    from stream.text import Scheme
+    from stream.tools import explain as tool
+    from stream.tools import explanation as shown
+
+    wanted = shown.parse_source(source)
+    settings = load()
+    explanation = tool.explain(wanted, settings=settings, scheme=Scheme.build(settings.scheme_spec))
+    if as_json:
+        click.echo(json.dumps(shown.as_json(explanation)))
+        return
+    from rich.console import Console
+
+    Console(highlight=False).print(shown.as_table(explanation))
+
+
+@main.command()
 @click.option(
     "--input",
     "path",

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any, Final
 
@@ -53,8 +53,10 @@ class Reader:
 
     async def read(
         self, partition: TopicPartition, start: int, end: int
-    ) -> AsyncIterator[list[ConsumerRecord[Any, Any]]]:
+    ) -> AsyncGenerator[list[ConsumerRecord[Any, Any]], None]:
         """The records in [start, end), some at a time; aborted ones and markers are passed over.
+
+        Who leaves it before its end closes it (`contextlib.aclosing`) before anything else is asked.
 
         Raises:
             BrokerError: the broker sent nothing for as long as the deadline.
