@@ -35,7 +35,7 @@ class Log:
 @st.composite
 def logs(draw: st.DrawFn) -> tuple[list[Place], int, int]:
     """Outputs in the order of their raw events, with gaps of any size between both; the log's begin and end."""
-    gaps = st.integers(1, 3000)
+    gaps = st.just(1) | st.integers(1, 3000)
     steps = draw(st.lists(st.tuples(gaps, st.integers(1, 4)), max_size=30))
     begin, source = draw(st.integers(0, 5000)), draw(st.integers(0, 20))
     places, offset = [], begin - 1
@@ -45,7 +45,7 @@ def logs(draw: st.DrawFn) -> tuple[list[Place], int, int]:
     return places, begin, offset + draw(gaps)
 
 
-@given(logs(), st.integers(0, 150), st.integers(1, 5000))
+@given(logs(), st.integers(0, 60), st.just(1) | st.integers(1, 5000))
 def test_an_output_is_found_where_reading_everything_finds_it(log, wanted, batch):
     places, begin, end = log
     search = Log(places, batch).search(begin, end, wanted)
@@ -76,6 +76,14 @@ def test_of_a_million_outputs_few_are_looked_at(wanted: int, most: int):
     found = asyncio.run(locate(probe, 0, 2_000_000, wanted)).place
     assert (found and found.source) == (None if wanted % 3 else wanted)
     assert probes <= most
+
+
+@pytest.mark.parametrize("batch", [1, 2, 7])
+def test_no_output_slips_between_two_probes(batch: int):
+    log = Log([Place(3 + n, 2 * n) for n in range(120)], batch)
+    for wanted in range(240):
+        found = log.search(3, 123, wanted).place
+        assert (found and found.source) == (None if wanted % 2 else wanted)
 
 
 def test_an_empty_log_holds_nothing():
