@@ -197,8 +197,9 @@ def compare(a: str, b: str, as_json: bool) -> None:
     with two: @@. Before a text that begins with - write --.
 
     Everything is measured on the normalised texts: the words with their levels (1 common to 5 rare; stop words
-    do not count), both fingerprints and their Hamming distance, the cosine of words (level × occurrences) and
-    of characters, edit distance and edit similarity. What only one text has is marked [-in A-] and {+in B+}.
+    do not count), how often each text has them and what they weigh in it (level × occurrences), both fingerprints
+    and their Hamming distance, the cosine of words (by weight) and of characters, edit distance and edit
+    similarity. What only one text has is marked [-in A-] and {+in B+}.
     Similarities are in thousandths, rounded down. The settings are the worker's.
 
     \b
@@ -225,6 +226,44 @@ def compare(a: str, b: str, as_json: bool) -> None:
     from rich.console import Console
 
     Console(highlight=False).print(tool.as_table(comparison))
+
+
+@main.command()
+@click.argument("source")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def explain(source: str, as_json: bool) -> None:
+    """Show why an event left where it did: its verdict, and the two texts that it is about.
+
+    SOURCE is topic:partition:offset, as the header textsieve-source of an output has it, or "source" in a verdict.
+
+    Finds the output of that event, which says what it was judged to be. Of a duplicate it then reads both raw events
+    by offset, and shows them as `textsieve compare` does, the original as A: under the settings of now, and it says
+    where the event was judged under others. Where retention has passed a raw event it says so, and shows what the
+    verdict says. Nothing is written, and no group is joined; the settings are the worker's.
+
+    It prints texts and producers' ids.
+
+    \b
+    Examples:
+      textsieve explain texts.raw:0:1234
+      textsieve explain texts.raw:0:1234 --json
+
+    Exit code 0 when the event was found, 1 after an error: an event that is not judged yet is one.
+    """  # noqa: D301 - click wants the character itself
+    from stream.settings import load
+    from stream.text import Scheme
+    from stream.tools import explain as tool
+    from stream.tools import explanation as shown
+
+    wanted = shown.parse_source(source)
+    settings = load()
+    explanation = tool.explain(wanted, settings=settings, scheme=Scheme.build(settings.scheme_spec))
+    if as_json:
+        click.echo(json.dumps(shown.as_json(explanation)))
+        return
+    from rich.console import Console
+
+    Console(highlight=False).print(shown.as_table(explanation))
 
 
 @main.command()
@@ -358,6 +397,121 @@ def skip(scope: str) -> None:
     click.echo(
         f"Scope {scope} stood at offset {before}; it goes on from {after}, the first that the broker still has."
     )
+
+
+@main.group()
+def idf() -> None:
+    """Make tables that say how rare each word is.
+
+    The weight of a word in a fingerprint is a level, 1 (a word of nearly every text) to 5 (a rare one), and the
+    level comes from a table of inverse document frequencies. jieba's is used unless TEXTSIEVE_IDF_TABLE names
+    another: one that was built from texts like those that are to be judged.
+    """
+
+
+@idf.command("build")
+@click.argument("source")
+@click.option(
+    "--output", type=click.Path(path_type=Path), metavar="FILE", required=True, help="The file of the table."
+)
+@click.option("--text-field", metavar="F", help="The field of the text.  [default: text]")
+@click.option(
+    "--format",
+    "input_format",
+    type=click.Choice(["jsonl", "plain"]),
+    help="jsonl: a JSON object on each line or in each event. plain: a text.  [default: jsonl]",
+)
+@click.option(
+    "--min-documents",
+    type=click.IntRange(min=1),
+    default=2,
+    show_default=True,
+    metavar="N",
+    help="Leave out words of fewer texts.",
+)
+@click.option(
+    "--max-words",
+    type=click.IntRange(min=1000),
+    default=1_000_000,
+    show_default=True,
+    metavar="N",
+    help="How many words are counted at a time; a million take some 150 MB.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the counts as one JSON object.")
+def build_idf(
+    source: str,
+    output: Path,
+    text_field: str | None,
+    input_format: str | None,
+    min_documents: int,
+    max_words: int,
+    as_json: bool,
+) -> None:
+    """Build a table from texts of your own.
+
+    SOURCE is a file (xz and gzip too), - for standard input, or topic:NAME. A topic is read from its beginning to
+    the end that it has at the start, committed events only. A text that comes a thousand times is counted a
+    thousand times: from topic:texts.unique each counts once.
+
+    \b
+    The file is text. Its first line says the format, a checksum of all that follows, how many texts there
+    were, and what cut them into words; then come the words, sorted:
+      textsieve-idf 1 <SHA-256> {"documents":96069,...}
+      word ln(texts / (texts that have the word + 1))
+    The same input gives the same bytes. A table that is there already is replaced as a whole, at the end.
+
+    Words are cut as the worker cuts them under the same settings (TEXTSIEVE_ENGINE, TEXTSIEVE_USER_DICTIONARY,
+    ...); options come before settings. What is no text is left out, and so are words above 64 characters.
+
+    Above --max-words the rarest words are forgotten, at least half of all; a word that comes back begins anew.
+    By how many texts a count may then be too low is said at the end and in the file.
+
+    The levels begin at fixed values (4, 6, 8, 10), and a word that the table lacks has level 4. So from fewer than
+    9,000 texts a word of two of them has a lower level than one of a single text, and level 5 takes 66,000
+    texts. Build from as many as you have.
+
+    \b
+    Examples:
+      textsieve idf build posts.jsonl.xz --output idf.txt
+      textsieve idf build topic:texts.unique --output idf.txt
+
+    The table is used with TEXTSIEVE_IDF_TABLE=idf.txt. It is part of the scheme: with another table, start another
+    TEXTSIEVE_GROUP.
+
+    Exit code 0 when the table is written, 1 after an error.
+    """  # noqa: D301 - click wants the character itself
+    from stream.settings import load
+    from stream.tools import idf as tool
+    from stream.tools.progress import shown
+
+    chosen = {
+        "text_field": text_field,
+        "input_format": None if input_format is None else input_format.replace("jsonl", "json"),
+    }
+    settings = load(**{name: value for name, value in chosen.items() if value is not None})
+    if settings.input_format == "plain" and text_field:
+        raise click.UsageError("Plain texts have no fields: name no field, or take --format jsonl.")
+    with _terminable(), shown("Counting") as progress:
+        report = tool.build(
+            source,
+            output,
+            settings=settings,
+            scheme=tool.counting_scheme(settings),
+            min_documents=min_documents,
+            max_words=max_words,
+            progress=progress,
+        )
+    if as_json:
+        click.echo(json.dumps(report._asdict()))
+        return
+    click.echo(f"{report.words:,} words of {report.documents:,} texts; the table is {output.absolute()}")
+    if report.left_out:
+        click.echo(f"No texts, or too long ones, were left out: {report.left_out}.", err=True)
+    if report.undercount:
+        click.echo(
+            f"There were more words than --max-words: a count may be up to {report.undercount} texts too low.",
+            err=True,
+        )
 
 
 @contextmanager

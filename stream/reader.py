@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any, Final
 
@@ -53,8 +53,10 @@ class Reader:
 
     async def read(
         self, partition: TopicPartition, start: int, end: int
-    ) -> AsyncIterator[list[ConsumerRecord[Any, Any]]]:
+    ) -> AsyncGenerator[list[ConsumerRecord[Any, Any]], None]:
         """The records in [start, end), some at a time; aborted ones and markers are passed over.
+
+        Who leaves it before its end closes it (`contextlib.aclosing`) before anything else is asked.
 
         Raises:
             BrokerError: the broker sent nothing for as long as the deadline.
@@ -111,9 +113,26 @@ class Reader:
 @asynccontextmanager
 async def open_reader(settings: Settings, group: str | None = None) -> AsyncIterator[Reader]:
     """A reader of what is committed, closed at the end; of another group's offsets where one is named."""
+    async with _opened(settings, group or settings.group) as reader:
+        yield reader
+
+
+@asynccontextmanager
+async def open_log(settings: Settings) -> AsyncIterator[Reader]:
+    """A reader of what is committed, closed at the end, that belongs to no group: it has no committed offsets.
+
+    For commands that read a log and end: one that stopped while aiokafka was still looking for the group's
+    coordinator would leave that connection open. And it needs no right to a group.
+    """
+    async with _opened(settings, None) as reader:
+        yield reader
+
+
+@asynccontextmanager
+async def _opened(settings: Settings, group: str | None) -> AsyncIterator[Reader]:
     consumer = AIOKafkaConsumer(
         **aiokafka_options(settings),
-        group_id=group or settings.group,
+        group_id=group,
         enable_auto_commit=False,
         isolation_level="read_committed",
         auto_offset_reset="none",

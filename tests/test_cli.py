@@ -33,7 +33,7 @@ def texts(tmp_path: Path) -> str:
     return str(path)
 
 
-@pytest.mark.parametrize("command", [[], *([name] for name in main.commands)], ids=str)
+@pytest.mark.parametrize("command", [[], *([name] for name in main.commands), ["idf", "build"]], ids=str)
 def test_every_command_has_help_that_says_more_than_its_name(command: list[str]):
     result = run(*command, "--help")
     assert result.exit_code == 0
@@ -114,3 +114,19 @@ def test_compare_prints_a_table_or_one_json_object(tmp_path: Path):
     assert "Hamming distance" in shown.output
     as_json = run("compare", "--json", "--", "-一", "-一")
     assert json.loads(as_json.output)["verdict"]["reason"] == "exact"
+
+
+def test_idf_build_says_what_it_made_and_json_is_one_object(tmp_path: Path, texts: str):
+    output = tmp_path / "idf.txt"
+    shown = textsieve("idf", "build", texts, "--output", str(output), cwd=tmp_path)
+    assert shown.stdout.decode().startswith(f"2 words of 2 texts; the table is {output}")
+    assert b"left out: 1" in shown.stderr
+    as_json = run("idf", "build", texts, "--output", str(output), "--json")
+    assert json.loads(as_json.output) == {"documents": 2, "left_out": 1, "words": 2, "undercount": 0}
+
+
+def test_a_damaged_idf_table_is_a_sentence_and_exit_code_1(tmp_path: Path):
+    (tmp_path / "idf.txt").write_text("textsieve-idf 1 0 {}\n")
+    result = run("compare", "a", "b", env={"TEXTSIEVE_IDF_TABLE": str(tmp_path / "idf.txt")})
+    assert result.exit_code == 1
+    assert "idf.txt, line 1" in result.output

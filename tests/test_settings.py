@@ -52,6 +52,7 @@ def test_every_rule_and_every_policy_of_the_scheme_follows_its_setting(environme
     environment(
         MAX_DISTANCE="2", RETENTION="1d", INPUT_FORMAT="plain", TEXT_FIELD="body", ID_FIELD="key",
         TOMBSTONES="unique", MAX_TEXT_CHARS="10", ENGINE="jieba", USER_DICTIONARY="words.txt",
+        IDF_TABLE="idf.txt",
         HTML_ENTITIES="false", FOLD_SCRIPT="true", HTML_TAGS="keep", URLS="ignore", MENTIONS="ignore",
         CONFIRM="cosine", MIN_EDIT_SIMILARITY="0.75", MIN_COSINE="0.9", MIN_RESEMBLANCE="0.625",
         MAX_PROFILE_DISTANCES="8, 12", MAX_CROWD="512", MAX_COMPARED="20", NUMBERS_MATTER="true", NEAR_FROM="6",
@@ -86,6 +87,7 @@ def test_every_rule_and_every_policy_of_the_scheme_follows_its_setting(environme
     assert settings.scheme_spec == SchemeSpec(
         engine="jieba",
         user_dictionary=Path("words.txt"),
+        idf_table=Path("idf.txt"),
         normalization=Normalization(
             html_entities=False, fold_script=True, html_tags="keep", urls="ignore", mentions="ignore"
         ),
@@ -212,7 +214,7 @@ def test_every_setting_with_bounds_or_a_form_has_a_case_above():
     cases = test_a_malformed_setting_is_refused_by_name.pytestmark[0].args[1]
     anything = {
         "SASL_USERNAME", "SASL_PASSWORD", "TLS_CA_FILE", "TLS_CERTIFICATE_FILE", "TLS_KEY_FILE", "TLS_KEY_PASSWORD",
-        "USER_DICTIONARY", "DATA_DIR", "WEB_HOST",
+        "USER_DICTIONARY", "IDF_TABLE", "DATA_DIR", "WEB_HOST",
     }  # fmt: skip
     assert {name for name, _ in cases} | anything == {name.upper() for name in Settings.model_fields}
 

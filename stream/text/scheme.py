@@ -27,7 +27,7 @@ from stream.text.segment import Engine, Segmenter, engine_version, segmenter
 from stream.text.simhash import Fingerprints, TieBit, simhash_batch, xxh3_64
 from stream.text.sketch import SHINGLE_SIZE, SKETCH_BYTES, sketch
 from stream.text.stopwords import STOP_WORDS
-from stream.text.weigh import LEVEL_CUTS, UNKNOWN_IDF, WordLevels, read_idf
+from stream.text.weigh import LEVEL_CUTS, UNKNOWN_IDF, WordLevels, read_idf, read_idf_table
 
 __all__ = ["Feature", "Scheme", "SchemeSpec"]
 
@@ -55,6 +55,7 @@ class SchemeSpec:
             known of the versions that were tested.
         hmm: guess words that the dictionary lacks. Off, since only then do both engines agree on all texts.
         user_dictionary: a file in jieba's format, `word [frequency] [tag]` a line, UTF-8.
+        idf_table: a file that `idf_table` of `stream.text.weigh` made, instead of jieba's table.
         normalization: the policies of normalisation.
         bits: the width of a fingerprint. The state is made for 64.
         bands: how many bands of a MinHash are stored of each text beside its fingerprint; 0 stores none.
@@ -68,6 +69,7 @@ class SchemeSpec:
     engine: Engine = "rjieba"
     hmm: bool = False
     user_dictionary: Path | None = None
+    idf_table: Path | None = None
     normalization: Normalization = field(default_factory=Normalization)
     bits: int = 64
     bands: int = 12
@@ -130,19 +132,20 @@ class Scheme:
         """Build a scheme from its specification, jieba's dictionary and IDF table, and our stop words.
 
         Raises:
-            SettingsError: the user dictionary cannot be read or used, a package is missing, or the width is
-                not 64.
+            SettingsError: the user dictionary or the IDF table cannot be read or used, a package is missing,
+                or the width is not 64.
             ValueError: a number of the specification is out of its range.
         """
         if spec.bands < 0 or spec.rows < 1 or spec.near_from < 2 or spec.short_chars < 1:
             raise ValueError(f"no scheme has these numbers: {spec}")
         if spec.bits != 64:
             raise SettingsError(f"Fingerprints of {spec.bits} bits cannot be stored; the width is 64.")
-        dictionary, idf_table = jieba_file("dict.txt"), jieba_file("analyse/idf.txt")
+        dictionary = jieba_file("dict.txt")
+        idf_table, idf = _idf(spec.idf_table)
         frequencies = read_dictionary(dictionary)
         user_dictionary = None
         if spec.user_dictionary is not None:
-            user_dictionary = _read(spec.user_dictionary)
+            user_dictionary = _read(spec.user_dictionary, "user dictionary")
             frequencies = merge_user_dictionary(
                 frequencies,
                 user_dictionary,
@@ -175,7 +178,7 @@ class Scheme:
         return cls(
             spec=spec,
             segmenter=segmenter(spec.engine, frequencies, hmm=spec.hmm),
-            levels=WordLevels(read_idf(idf_table)),
+            levels=WordLevels(idf),
             stop_words=STOP_WORDS,
             description=description,
         )
@@ -281,11 +284,20 @@ class _Vocabulary(dict[str, int]):
             self._hashes, self._levels = array("Q"), array("B")
 
 
-def _read(path: Path) -> bytes:
+def _idf(path: Path | None) -> tuple[bytes, dict[str, float]]:
+    """The IDF table of a file, or jieba's: its bytes and what they say."""
+    if path is None:
+        content = jieba_file("analyse/idf.txt")
+        return content, read_idf(content)
+    content = _read(path, "IDF table")
+    return content, read_idf_table(content, str(path))
+
+
+def _read(path: Path, what: str) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:
-        raise SettingsError(f"The user dictionary {path} cannot be read: {error.strerror}.") from error
+        raise SettingsError(f"The {what} {path} cannot be read: {error.strerror}.") from error
 
 
 def _digest(content: bytes | str) -> str:

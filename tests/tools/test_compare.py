@@ -13,7 +13,7 @@ from stream.errors import InputError
 from stream.settings import Settings, load
 from stream.text import Scheme, parse_hex
 from stream.tools.compare import Comparison, as_json, as_table, compare, read_text
-from stream.tools.differences import Run, abridged, differences, marked
+from stream.tools.differences import MAX_CHARACTERS, Run, Span, abridged, differences, marked, spans
 
 CALLED = "你妈妈喊你回家吃饭哦，回家罗回家罗"
 SHOUTED = "你妈妈叫你回家吃饭啦，回家罗回家罗"
@@ -61,7 +61,11 @@ def test_a_near_duplicate_is_measured_in_every_way(pair):
     assert result["verdict"]["outcome"] == "duplicate"
     assert result["verdict"]["reason"] == "near"
     assert [token["word"] for token in result["tokens"][0]][:2] == ["回家", "罗"]
-    assert result["tokens"][0][0] == {"word": "回家", "level": 3, "occurrences": 3}
+    assert result["tokens"][0][0] == {"word": "回家", "level": 3, "occurrences": 3, "weight": 9}
+    assert result["differing"] == [
+        {"a_start": 3, "a": "喊", "b_start": 3, "b": "叫"},
+        {"a_start": 9, "a": "哦", "b_start": 9, "b": "啦"},
+    ]
     json.dumps(result)
 
 
@@ -86,7 +90,7 @@ def test_unlike_texts_are_unique_with_the_distance_as_the_reason(pair):
     comparison = pair("今天天气很好", "The quick brown fox", confirm="none")
     assert as_json(comparison)["verdict"]["outcome"] == "unique"
     assert as_json(comparison)["verdict"]["reason"] is None
-    assert f"differ in {comparison.hamming_distance} of 64 bits" in comparison.explanation
+    assert f"differ in {comparison.pair.hamming_distance} of 64 bits" in comparison.explanation
 
 
 def test_texts_without_features_have_no_fingerprint_and_are_duplicates_only_of_themselves(pair):
@@ -105,7 +109,7 @@ def test_a_text_above_the_bound_is_judged_by_its_content_only(pair):
 
 
 def test_the_settings_are_the_worker_s(pair):
-    similarity = pair(CALLED, SHOUTED).edit_similarity
+    similarity = pair(CALLED, SHOUTED).pair.edit_similarity
     for least, outcome in ((similarity, "duplicate"), (similarity + 1, "unique")):
         found = as_json(pair(CALLED, SHOUTED, min_edit_similarity=least, near_from=2))["verdict"]
         assert found["outcome"] == outcome
@@ -143,8 +147,8 @@ def test_what_is_printed_marks_differences_and_shared_words_without_colours(pair
     assert "你妈妈[-喊-]你回家吃饭[-哦-]," in shown
     assert "你妈妈{+叫+}你回家吃饭{+啦+}," in shown
     rows = {line.split()[0]: line.split()[1:] for line in shown.splitlines() if line.strip()}
-    assert rows["回家"] == ["3", "3", "3", "="]
-    assert rows["叫"] == ["2", "-", "1"]
+    assert rows["回家"] == ["3", "3", "3", "9", "9", "="]
+    assert rows["叫"] == ["2", "-", "1", "-", "2"]
     assert "B is a duplicate: the edit similarity is 0.882; from 0.800 on it is enough." in shown
 
 
@@ -163,8 +167,12 @@ def test_on_real_corrections_the_verdict_agrees_with_the_figures(pair, data_dir:
     for record in records:
         comparison = pair(record["text"], record["edits"][0], confirm=confirm)
         verdict = as_json(comparison)["verdict"]
-        near = comparison.hamming_distance <= 3 if confirm == "none" else comparison.edit_similarity >= 800
-        near = near or comparison.edit_distance == 0
+        near = (
+            comparison.pair.hamming_distance <= 3
+            if confirm == "none"
+            else comparison.pair.edit_similarity >= 800
+        )
+        near = near or comparison.pair.edit_distance == 0
         assert verdict["outcome"] == ("duplicate" if near else "unique")
         outcomes.add(verdict["outcome"])
     assert outcomes == {"duplicate", "unique"}
@@ -207,6 +215,30 @@ def test_runs_put_together_are_the_texts_and_shared_runs_are_equal():
 def test_equal_texts_are_one_shared_run_and_empty_ones_none():
     assert differences("一样", "一样") == ([Run("一样", True)], [Run("一样", True)])
     assert differences("", "新") == ([], [Run("新", False)])
+
+
+def test_spans_are_where_the_texts_differ_and_put_in_their_place_they_make_the_other_text():
+    assert spans("今天的天气真好啊", "今天天气，真好") == [
+        Span(2, "的", 2, ""),
+        Span(5, "", 4, "，"),
+        Span(7, "啊", 7, ""),
+    ]
+    assert spans("一样", "一样") == []
+    assert spans("", "新") == [Span(0, "", 0, "新")]
+    a, b = "昨天天气好，啊那么好" * 3, "今天的天气真好啊真的" * 3
+    made = a
+    for span in reversed(spans(a, b)):
+        assert a[span.a_start :].startswith(span.a)
+        assert b[span.b_start :].startswith(span.b)
+        made = made[: span.a_start] + span.b + made[span.a_start + len(span.a) :]
+    assert made == b
+
+
+def test_texts_too_long_to_be_compared_in_their_places_are_measured_all_the_same(pair):
+    long = pair("长" * (MAX_CHARACTERS + 1), "长" * MAX_CHARACTERS)
+    assert as_json(long)["differing"] is None
+    assert as_json(long)["edit_distance"] == 1
+    assert f"Texts above {MAX_CHARACTERS} characters are not shown" in printed(long)
 
 
 def test_long_shared_runs_are_abridged_and_differences_never():
