@@ -40,7 +40,7 @@ class Rules:
     max_crowd: int = 64
     """Where this many live originals share a band with a text and have a near profile, it will not be found by that
     band: a hundred thousand texts of one template are a crowd, in which each is found by what it has of its own."""
-    max_compared: int = 48
+    max_compared: int = 24
     """Of the candidates that share a band with a text, this many are compared, those of the nearest profiles."""
     retention: int = 2 * 24 * 3600 * 1000
     """How long an original is kept for comparison, in ms of stream time."""

@@ -178,7 +178,7 @@ class Settings(BaseSettings):
     max_crowd: int = Field(64, ge=8, le=100_000)
     """Where so many originals near a text share a band with it, it will not be found by that band: texts of one
     template are found by what each has of its own. `capped` says that a text met such a crowd."""
-    max_compared: int = Field(48, ge=1, le=1000)
+    max_compared: int = Field(24, ge=1, le=1000)
     """How many originals that share a band with a text are compared with it, those of the nearest profiles."""
 
     # Text

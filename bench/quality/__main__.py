@@ -10,7 +10,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from bench.quality import report
+from bench.quality import growth, policies, report
 from bench.quality.contenders import ClassicTable, Contender, Datasketch, PyPISimhash, classic_rule
 from bench.quality.corpora import Corpus, data_directory, read_corpora
 from bench.quality.measure import judge
@@ -32,15 +32,17 @@ SAMPLE = 1000
 
 def contenders(scheme: Scheme) -> list[Contender]:
     """Return everyone who takes part, in the order of the tables; who joins needs no change elsewhere."""
-    ours = Textsieve("textsieve", Rules(), SchemeSpec())
-    others = [PyPISimhash(), Datasketch(0.5), Datasketch(0.6), Datasketch(0.7)]
+    # So that of a text with a hundred versions all are found, and not only the nearest.
+    rules = Rules(max_compared=1000, max_crowd=1000)
+    ours = Textsieve("textsieve", rules, SchemeSpec())
+    others: list[Contender] = [PyPISimhash(), Datasketch(0.5), Datasketch(0.6), Datasketch(0.7)]
     return [ours, ClassicTable(scheme), *others]
 
 
 def measure(page: Path, progress: Progress) -> None:
     """Compute or load the truth, ask every contender, write the page."""
     scheme = Scheme.build(SchemeSpec())
-    corpora = read_corpora(data_directory(), scheme.normalize)
+    corpora = read_corpora(data_directory(), scheme)
     everyone = contenders(scheme)
     task = progress.add_task("", total=len(corpora) * (len(everyone) + 2))
 
@@ -64,8 +66,13 @@ def measure(page: Path, progress: Progress) -> None:
             answers.append(contender.find(corpus.texts))
             progress.advance(task)
         results.append(report.Result(corpus, truth, answers, rule))
+    progress.update(task, description="growth")
+    live = [text for corpus in corpora if corpus.measure == "edit" for text in corpus.texts]
+    grown = list(growth.sizes(live, scheme))
+    progress.update(task, description="policies")
+    effects = list(policies.policies(data_directory()))
     progress.update(task, description="the page")
-    report.write(results, everyone, checked, page)
+    report.write(results, everyone, checked, grown, effects, page)
 
 
 def main() -> None:

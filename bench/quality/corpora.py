@@ -6,12 +6,13 @@ A pair of equal normalised texts is found by content and no question of quality,
 import json
 import lzma
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 from bench.quality.errors import QualityError
+from stream.text import Scheme
 
 __all__ = ["LONG", "SHORT", "Corpus", "Measure", "data_directory", "read_corpora"]
 
@@ -58,12 +59,12 @@ def data_directory() -> Path:
     return directory
 
 
-def read_corpora(directory: Path, normalize: Callable[[str], str]) -> list[Corpus]:
-    """Return every corpus, short ones first.
+def read_corpora(directory: Path, scheme: Scheme) -> list[Corpus]:
+    """Return every corpus, short ones first. Texts without features (only punctuation, only emoji) are left out.
 
     Args:
         directory: where the files are.
-        normalize: gives a text the form in which it is compared.
+        scheme: gives a text the form in which it is compared, and says whether it has features.
 
     Raises:
         QualityError: a file is missing or cannot be read.
@@ -71,7 +72,9 @@ def read_corpora(directory: Path, normalize: Callable[[str], str]) -> list[Corpu
 
     def distinct(file: str) -> list[str]:
         texts = (text for record in _records(directory / file) for text in _texts(record))
-        return list(dict.fromkeys(map(normalize, texts)))
+        forms = list(dict.fromkeys(map(scheme.normalize, texts)))
+        present = scheme.fingerprint(forms).present.tolist()
+        return [form for form, has_features in zip(forms, present, strict=True) if has_features]
 
     def between(texts: Iterable[str], least: int, below: float = float("inf")) -> list[str]:
         return [text for text in texts if least <= len(text) < below]

@@ -6,9 +6,10 @@ from pathlib import Path
 from matplotlib.figure import Figure
 
 from bench.quality.corpora import Measure
+from bench.quality.growth import Size
 from bench.quality.measure import Score
 
-__all__ = ["classic_rule", "recall_by_similarity"]
+__all__ = ["classic_rule", "growth", "recall_by_similarity"]
 
 _DPI = 90
 _KINDS: tuple[tuple[Measure, str], ...] = (("edit", "short texts"), ("resemblance", "long texts"))
@@ -62,6 +63,27 @@ def recall_by_similarity(curves: Mapping[str, Mapping[str, Sequence[tuple[str, f
     figure.legend(
         *panels.flat[0].get_legend_handles_labels(), loc="outside lower center", ncols=6, fontsize="small"
     )
+    _save(figure, path)
+
+
+def growth(grown: Sequence[Size], most: int, path: Path) -> None:
+    """Draw postings met and texts read over the number of live texts, with a line through the last two to `most`."""
+    figure = Figure(figsize=(6, 3.6), layout="constrained")
+    panel = figure.subplots()
+    columns = (
+        ("postings met", [size.met for size in grown]),
+        ("texts read, mean", [size.read for size in grown]),
+        ("texts read, 99th percentile", [size.read_most for size in grown]),
+    )
+    texts = [size.texts for size in grown]
+    for name, values in columns:
+        (line,) = panel.loglog(texts, [max(value, 0.01) for value in values], "o-", markersize=3, label=name)
+        end = values[-1] * most / texts[-1]
+        panel.loglog([texts[-1], most], [values[-1], end], "--", color=line.get_color())
+    panel.axhline(50, color="gray", linewidth=0.8)
+    panel.set(xlabel="live texts", title="work of a lookup; dashed: in proportion")
+    panel.grid(alpha=0.3)
+    panel.legend(fontsize="small")
     _save(figure, path)
 
 

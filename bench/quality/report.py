@@ -10,9 +10,10 @@ from pathlib import Path
 
 import numpy as np
 
-from bench.quality import plots
+from bench.quality import growth, plots
 from bench.quality.contenders import Answer, Contender
 from bench.quality.corpora import Corpus, Measure
+from bench.quality.growth import Size
 from bench.quality.measure import (
     MARGIN,
     THRESHOLD,
@@ -24,7 +25,9 @@ from bench.quality.measure import (
     numbers,
     similarities,
 )
+from bench.quality.policies import STREAMS, Policy
 from bench.quality.truth import Truth
+from stream.rules import Rules
 
 __all__ = ["Result", "write"]
 
@@ -58,13 +61,22 @@ class Result:
         return [judge(self.corpus, self.truth, answer.pairs) for answer in self.answers]
 
 
-def write(results: Sequence[Result], contenders: Sequence[Contender], checked: int, page: Path) -> None:
+def write(
+    results: Sequence[Result],
+    contenders: Sequence[Contender],
+    checked: int,
+    grown: Sequence[Size],
+    effects: Sequence[Policy],
+    page: Path,
+) -> None:
     """Write the page, and its plots into the directory of the page's name.
 
     Args:
         results: of every corpus.
         contenders: in the order of the answers.
         checked: how many similar pairs the check of the truth's filter has found.
+        grown: what a lookup costs at each size.
+        effects: what each policy does to real streams.
         page: the file, `….md`.
     """
     names = [contender.name for contender in contenders]
@@ -89,7 +101,10 @@ def write(results: Sequence[Result], contenders: Sequence[Contender], checked: i
         f"![Share of the pairs taken, by similarity]({pictures.name}/recall-by-similarity.png)",
         *(block for result in measured for block in _corpus(result, names)),
         *_very_short(very_short, names),
+        *_growth(grown, pictures.name),
+        *_policies(effects),
     ]
+    plots.growth(grown, growth.MOST, pictures / "growth.png")
     page.write_text("\n\n".join(blocks) + "\n", encoding="utf-8")
 
 
@@ -206,6 +221,40 @@ def _very_short(results: Sequence[Result], names: Sequence[str]) -> Iterator[str
             ]
             for name, *answers in zip(names, *(result.answers for result in results), strict=True)
         ),
+    )
+
+
+def _growth(grown: Sequence[Size], pictures: str) -> Iterator[str]:
+    last = grown[-1]
+    scale = growth.MOST / last.texts
+    yield "## How a lookup grows"
+    yield (
+        "The default rules over a mixture of the short corpora, in random order; each size is asked by the 2,000 "
+        "texts that come last. *Postings met* are compared with a text by one XOR and one bit count each; *texts "
+        f"read* by edit similarity. Both grow in proportion, so {growth.MOST:,} live texts would mean "
+        f"{last.met * scale:,.0f} postings (besides those of other texts with the same key, "
+        f"{growth.MOST / 65_535:,.0f} a band) and {last.read * scale:,.0f} texts; as no more than "
+        f"{Rules().max_compared} that share a band are read, it is {Rules().max_compared} at most."
+    )
+    yield f"![Postings met and texts read over live texts]({pictures}/growth.png)"
+    yield _table(
+        ("live texts", "postings met", "texts read, mean", "99th percentile"),
+        (
+            (f"{size.texts:,}", f"{size.met:.1f}", f"{size.read:.2f}", f"{size.read_most:.0f}")
+            for size in grown
+        ),
+    )
+
+
+def _policies(effects: Sequence[Policy]) -> Iterator[str]:
+    yield "## What each policy does"
+    yield (
+        "Duplicates in real streams under each setting, every other one at its default: of the same content + near. "
+        "The comments are the first 20,000."
+    )
+    yield _table(
+        ("setting", *STREAMS),
+        ((policy.name, *(f"{same:,} + {near:,}" for same, near in policy.duplicates)) for policy in effects),
     )
 
 
