@@ -16,6 +16,7 @@ from stream.admin import Admin
 from stream.connection import IN_DOUBT
 from stream.errors import BrokerError, InputError
 from stream.events import (
+    CAPPED,
     ERROR,
     FINGERPRINT,
     REASON,
@@ -40,7 +41,7 @@ _OUTCOMES: Final[tuple[Outcome, ...]] = ("unique", "duplicate", "rejected")
 """In the order of the settings' output topics."""
 _OURS: Final = "textsieve-"
 _ADDED: Final[Mapping[Outcome, Sequence[str]]] = {
-    "unique": (FINGERPRINT, TIME, SCHEME, RULES),
+    "unique": (FINGERPRINT, CAPPED, TIME, SCHEME, RULES),
     "duplicate": (TIME, SCHEME, RULES),
     "rejected": (REASON, ERROR, TIME, SCHEME, RULES),
 }

@@ -275,7 +275,8 @@ def test_what_a_second_group_has_judged_again_is_found_and_said(
     deployment: Deployment, scheme: Scheme
 ) -> None:
     judged(deployment)
-    deployment.ready(group=f"{deployment.prefix}-2", max_distance=0, data_dir=deployment.directory / "2")
+    others = {"confirm": "none", "max_distance": 0}
+    deployment.ready(group=f"{deployment.prefix}-2", data_dir=deployment.directory / "2", **others)
     outputs = deployment.until_lawful(8)
     assert [output.kind for output in outputs if output.line == 1] == ["unique", "duplicates"]
     found = explained(deployment, scheme, 1)
