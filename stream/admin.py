@@ -33,6 +33,7 @@ class Admin:
 
     def __init__(self, settings: Settings) -> None:
         self._broker = settings.broker
+        self._protocol = settings.security_protocol
         self._deadline = settings.deadline / 1000
         self._replication = settings.replication_factor
         self._client = AdminClient(confluent_options(settings), logger=None)
@@ -130,6 +131,6 @@ class Admin:
 
     def _unreachable(self) -> BrokerError:
         return BrokerError(
-            f"No broker answers at {self._broker} within {self._deadline:.0f} s. Is it running, and is "
-            f"{PREFIX}BROKER right?"
+            f"No broker answers at {self._broker} within {self._deadline:.0f} s. Is it running, is {PREFIX}BROKER "
+            f"right, and does it speak {PREFIX}SECURITY_PROTOCOL={self._protocol}?"
         )

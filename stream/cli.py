@@ -65,8 +65,8 @@ def worker(log_level: str) -> None:
     While the broker does not answer it takes at most 10 s more than TEXTSIEVE_DEADLINE (40 s by default): then the
     batch is left, and the next worker finds out what became of it. Further signals change nothing.
 
-    Exit code 0 after a signal, 1 after an error, 2 after a mistake in the settings or options; the last line on
-    standard error is a sentence that says what to do.
+    Exit code 0 after a signal, 1 after an error, 2 after a mistake in the settings or options; after an error the
+    last line on standard error is a sentence that says what to do.
     """
     with _stoppable():
         from stream.errors import SettingsError
@@ -74,10 +74,11 @@ def worker(log_level: str) -> None:
         from stream.tools import worker as tool
 
         try:
-            settings = load()
+            failure = tool.run(load(), log_level)
         except SettingsError as error:
             raise _MisconfiguredError(str(error)) from error
-        failure = tool.run(settings, log_level)
+        if isinstance(failure, SettingsError):
+            raise _MisconfiguredError(str(failure)) from failure
     if isinstance(failure, TextsieveError):
         raise failure
     if failure is not None:

@@ -71,7 +71,8 @@ def _with_state(place: Place, position: Position) -> str | None:
     if position.topic_id != place.topic_id:
         return (
             f"the state is of a topic with id {position.topic_id}, the broker's has id {place.topic_id}: it was "
-            "deleted and made again. Choose another TEXTSIEVE_GROUP for it."
+            "deleted and made again. Choose another TEXTSIEVE_GROUP for it: it is judged from its start, without the "
+            "old originals."
         )
     if committed is None:
         return (

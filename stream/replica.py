@@ -219,7 +219,7 @@ class Replica:
     def _say_indexed(self, what: str, done: int, total: int) -> None:
         if self._hurried:
             raise ScopeClosedError(f"Scope {self.name} was closed while its state was opened")
-        log.info("Scope %s: %s, %d of %d originals", self.name, what, done, total)
+        log.info("Scope %s: %s, %d of %d offsets", self.name, what, done, total)
 
     def _close(self) -> None:
         table, self._table = self._table, None

@@ -54,6 +54,7 @@ class Scopes(mode.Service):
         self._scopes: dict[TopicPartition, Scope] = {}
         self._openings: dict[TopicPartition, asyncio.Task[None]] = {}
         self._active: set[TopicPartition] = set()
+        self._said_idle = False
 
     async def on_start(self) -> None:
         """Begin to follow; what is assigned meanwhile is held instead."""
@@ -136,6 +137,9 @@ class Scopes(mode.Service):
 
     @mode.Service.timer(CARE_SECONDS)
     async def _care(self) -> None:
+        if not self._scopes and not self._said_idle:
+            log.info("No scope is assigned to this worker: others of the group hold them all. It waits")
+        self._said_idle = not self._scopes
         idle = self._scopes.keys() - self._active
         self._active.clear()
         for partition in list(self._scopes):

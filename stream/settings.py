@@ -462,5 +462,40 @@ def _sentence(item: dict[str, Any]) -> str:
         return message
     name = str(item["loc"][0])
     # Neither a password is shown, nor what may be one under a misspelt name.
-    shown = f"={item['input']}" if name in Settings.model_fields and "password" not in name else ""
+    shown = (
+        f"={_written(name, item['input'])}"
+        if name in Settings.model_fields and "password" not in name
+        else ""
+    )
+    context = item.get("ctx", {})
+    if item["type"] == "greater_than_equal":
+        message = f"at least {_in_its_unit(name, context['ge'])}"
+    elif item["type"] == "less_than_equal":
+        message = f"at most {_in_its_unit(name, context['le'])}"
+    elif item["type"] == "string_pattern_mismatch":
+        message = _FORMS[name]
     return f"{PREFIX}{name.upper()}{shown}: {message[0].lower()}{message[1:]}"
+
+
+_FORMS: Final = {
+    "group": "letters, digits, '.', '_' and '-', at most 150",
+    "start_at": "earliest, latest, or group:NAME with the name of a group",
+}
+"""What settings with a pattern may be, in words."""
+
+
+def _written(name: str, value: object) -> object:
+    """A setting as it stands in the environment, or where it does not, as it was given."""
+    written = (text for key, text in os.environ.items() if key.upper() == f"{PREFIX}{name.upper()}")
+    return next(written, value)
+
+
+def _in_its_unit(name: str, bound: int) -> str:
+    """A bound as one would write it."""
+    parsers = [getattr(entry, "func", None) for entry in Settings.model_fields[name].metadata]
+    if parse_share in parsers:
+        return str(bound / 1000)
+    if parse_duration in parsers:
+        unit, size = next((u, size) for u, size in reversed(_UNITS.items()) if bound % size == 0)
+        return f"{bound // size}{unit}"
+    return str(bound)

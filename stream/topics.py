@@ -4,6 +4,7 @@ Topics are created here and not by Faust or by the broker's own will, because th
 promises: what the raw topic takes, no output may refuse, and the changelog may forget nothing.
 """
 
+import logging
 from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
@@ -11,6 +12,8 @@ from state.changelog import MAX_RECORD_BYTES
 from stream.admin import Admin, Topic
 from stream.errors import TopicError
 from stream.settings import PREFIX, Settings
+
+log = logging.getLogger(__name__)
 
 HEADROOM: Final = 64 * 1024
 """By how many bytes a record may grow between raw and output: our headers are far below it."""
@@ -56,12 +59,18 @@ def prepare(settings: Settings) -> Cluster:
 
 
 def restore(settings: Settings) -> None:
-    """Create the topics that are missing; those that are there are taken as they are.
+    """Create the topics that are missing, and say so; those that are there are taken as they are.
 
     Raises:
         BrokerError: the broker does not answer within the deadline, or refuses.
     """
-    _existing(settings, Admin(settings))
+    admin = Admin(settings)
+    names = [*settings.raw_topics, *settings.topics]
+    there = admin.describe(names)
+    _existing(settings, admin)
+    for name in names:
+        if name not in there:
+            log.warning("Topic %s was gone. It has been made again; what it held is lost", name)
 
 
 def _existing(settings: Settings, admin: Admin) -> tuple[dict[str, Topic], dict[str, Topic]]:

@@ -7,8 +7,8 @@ transactional id fences the old and finishes its transaction.
 
 import asyncio
 import logging
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from typing import Any, Final
 
 from aiokafka import AIOKafkaProducer, TopicPartition
@@ -43,6 +43,22 @@ STOP_SECONDS: Final = 5.0
 _NULL: Final = object()
 """Stands for a null value until it is serialised: aiokafka 0.14 asserts that key and value are not both None
 (aiokafka/producer/producer.py, `send`), but a tombstone without a key is an event that Kafka takes."""
+
+
+@asynccontextmanager
+async def _deadline(seconds: float, what: str) -> AsyncIterator[None]:
+    """Give up after so long, with a `TimeoutError` that says what was not done by then."""
+    try:
+        async with asyncio.timeout(seconds):
+            yield
+    except TimeoutError as error:
+        raise TimeoutError(f"{what} was not done within {seconds:.0f} s") from error
+
+
+def _heard(answer: "asyncio.Future[Any]") -> None:
+    """Take note of an answer: asyncio logs the traceback of an error that nobody has taken note of."""
+    if not answer.cancelled():
+        answer.exception()
 
 
 class RefusedError(Exception):
@@ -96,7 +112,7 @@ class Writer:
             max_request_size=REQUEST_BYTES,
             value_serializer=_serialize,
         )
-        async with asyncio.timeout(self._deadline):
+        async with _deadline(self._deadline, "the start of a producer"):
             await self._producer.start()
 
     async def transact(
@@ -111,7 +127,7 @@ class Writer:
             KafkaError, TimeoutError, OSError: whether it was committed is not known.
         """
         producer = self._started()
-        async with asyncio.timeout(self._deadline):
+        async with _deadline(self._deadline, "a transaction"):
             with _broken_as_closed():
                 await producer.begin_transaction()
                 answers = await self._answers(producer, (*outputs, *state))
@@ -137,7 +153,10 @@ class Writer:
         sent: list[asyncio.Future[Any]] = []
         try:
             for output in outputs:
-                sent.append(await self._send(producer, output))
+                answer = await self._send(producer, output)
+                # Where the deadline passes meanwhile, aiokafka answers when nobody listens any more.
+                answer.add_done_callback(_heard)
+                sent.append(answer)
         finally:
             # Also where a send failed midway: an answer that nobody awaits would be logged as forgotten.
             answers = await asyncio.gather(*sent, return_exceptions=True)

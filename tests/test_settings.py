@@ -368,3 +368,18 @@ def test_variables_that_are_not_meant_for_us_do_not_stop_a_worker(environment, n
 def test_settings_cannot_be_changed_once_read():
     with pytest.raises(ValueError, match="frozen"):
         load().group = "other"
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("SESSION_TIMEOUT", "1s", "TEXTSIEVE_SESSION_TIMEOUT=1s: at least 6s"),
+        ("SESSION_TIMEOUT", "2h", "TEXTSIEVE_SESSION_TIMEOUT=2h: at most 30m"),
+        ("PARTITIONS", "0", "TEXTSIEVE_PARTITIONS=0: at least 1"),
+        ("START_AT", "middle", "TEXTSIEVE_START_AT=middle: earliest, latest, or group:NAME"),
+        ("GROUP", "a b", "TEXTSIEVE_GROUP=a b: letters, digits"),
+    ],
+)
+def test_a_mistake_is_named_as_it_was_written_and_in_its_units(environment, name, value, said):
+    environment(**{name: value})
+    assert complaint().startswith(said)

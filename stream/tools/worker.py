@@ -2,24 +2,39 @@
 
 import logging
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
+
+try:
+    import fcntl
+except ImportError:  # not on Windows
+    fcntl = None  # type: ignore[assignment]
 
 import faust
 
 from state.errors import StateError
 from stream.app import create_app
 from stream.errors import BrokerError, TextsieveError
-from stream.settings import Settings
+from stream.settings import PREFIX, Settings
+
+log = logging.getLogger(__name__)
 
 SPARING_SECONDS: Final = 10.0
 """While the broker is away, aiokafka says so a hundred times a second: in a minute six thousand lines."""
 
 
 class _Foreseen(logging.Filter):
-    """Leaves out the tracebacks of our own errors: the command ends with their sentence."""
+    """Leaves out what mode says of our own errors (a traceback, a crash): the command ends with their sentence."""
+
+    def __init__(self, worker: faust.Worker) -> None:
+        super().__init__()
+        self._worker = worker
 
     def filter(self, record: logging.LogRecord) -> bool:
+        if record.levelno == logging.CRITICAL and "crash" in record.getMessage():
+            return not isinstance(self._worker.crash_reason, TextsieveError)
         return record.exc_info is None or not isinstance(record.exc_info[1], TextsieveError)
 
 
@@ -46,10 +61,16 @@ def run(settings: Settings, log_level: str = "info") -> BaseException | None:
     SIGINT and SIGTERM finish the batch in flight, commit, and close the state.
 
     Raises:
-        StateError: the data directory cannot be used.
+        StateError: the data directory cannot be used, or another worker of the group uses it.
         SettingsError: a file that a setting names cannot be used.
     """
     _require_writable(settings.data_dir)
+    with _held(settings.data_dir / f"{settings.group}.lock"):
+        return _run(settings, log_level)
+
+
+def _run(settings: Settings, log_level: str) -> BaseException | None:
+    log.info("Connecting to %s", settings.broker)
     app = create_app(settings)
     worker = faust.Worker(app, loglevel=log_level, quiet=True)
     if log_level == "info":
@@ -57,7 +78,7 @@ def run(settings: Settings, log_level: str = "info") -> BaseException | None:
         for name in ("aiokafka", "faust", "mode"):
             logging.getLogger(name).setLevel(logging.WARNING)
     for name in ("mode.worker", "faust.worker", "stream.app", "stream.scopes"):
-        logging.getLogger(name).addFilter(_Foreseen())
+        logging.getLogger(name).addFilter(_Foreseen(worker))
     for name in ("aiokafka", "aiokafka.consumer.fetcher", "aiokafka.consumer.group_coordinator"):
         logging.getLogger(name).addFilter(_Sparing())
     try:
@@ -68,6 +89,24 @@ def run(settings: Settings, log_level: str = "info") -> BaseException | None:
                 "The worker could not be started; the log above says why"
             )
     return app.failure
+
+
+@contextmanager
+def _held(file: Path) -> Iterator[None]:
+    """Hold a file for this process alone. The system lets go of it when the process ends, however it ends."""
+    if fcntl is None:
+        # Windows has no such locks: there two workers are noticed where they meet at one scope.
+        yield
+        return
+    with file.open("w") as held:
+        try:
+            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            raise StateError(
+                f"Another worker of this group keeps its state in {file.parent}. Stop it, or give this one a "
+                f"{PREFIX}DATA_DIR of its own."
+            ) from error
+        yield
 
 
 def _require_writable(directory: Path) -> None:
