@@ -1,6 +1,7 @@
 """Looking up a batch of texts at once, and comparing them with what is stored under their keys."""
 
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -49,9 +50,6 @@ class Queries:
         values: The same.
         limits: The same.
         keys: The keys of each table, in its own type.
-        lists: The keys of the posting lists to be read, each once.
-        index: ``(tables * n,) int64``, for each pair of a table and a query its place in `lists`.
-        rows: ``(tables * n,) int64``, for each such pair the query's row.
     """
 
     def __init__(
@@ -64,14 +62,33 @@ class Queries:
         self.values = values
         self.limits = limits
         self.keys = tables.narrow(keys)
-        self.lists: list[bytes] = []
+        self._tables = tables
+
+    @cached_property
+    def rows(self) -> NDArray[np.int64]:
+        """``(tables * n,) int64``, for each pair of a table and a query the query's row."""
+        return np.tile(np.arange(self.values.shape[1]), len(self.keys))
+
+    @property
+    def lists(self) -> list[bytes]:
+        """The keys of the posting lists to be read, each once."""
+        return self._lists_and_index[0]
+
+    @property
+    def index(self) -> NDArray[np.int64]:
+        """``(tables * n,) int64``, for each pair of a table and a query its place in `lists`."""
+        return self._lists_and_index[1]
+
+    @cached_property
+    def _lists_and_index(self) -> tuple[list[bytes], NDArray[np.int64]]:
+        # Only where something has been merged.
+        lists: list[bytes] = []
         index = [np.empty(0, np.int64)]
         for table, row in enumerate(self.keys):
             distinct, places = np.unique(row, return_inverse=True)
-            index.append(places + len(self.lists))
-            self.lists += tables.lists(table, distinct)
-        self.index = np.concatenate(index)
-        self.rows = np.tile(np.arange(values.shape[1]), len(tables))
+            index.append(places + len(lists))
+            lists += self._tables.lists(table, distinct)
+        return lists, np.concatenate(index)
 
 
 def near(queries: Queries, lists: Sequence[bytes | None], merged: int) -> Iterator[Found]:

@@ -5,7 +5,7 @@ How the events are cut into batches, how often a batch is judged, and when, chan
 """
 
 from collections.abc import Iterator, Sequence
-from typing import Final, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,8 +31,6 @@ from stream.verdict import (
     Unique,
     Verdict,
 )
-
-_NO_BANDS: Final[NDArray[np.uint16]] = np.empty(0, np.uint16)
 
 
 class Judgement(NamedTuple):
@@ -210,9 +208,9 @@ class _Texts:
         found = scheme.signatures(
             [self.normalized[key] for key in banded], [self._salts[key] for key in banded]
         )
-        self._signatures = dict(
-            zip(banded, zip(found.profiles.tolist(), found.bands, strict=True), strict=True)
-        )
+        self._banded = {key: row for row, key in enumerate(banded)}
+        self._profiles = found.profiles
+        self._bands = found.bands.astype("<u2")
 
     def _fingerprint(
         self, inputs: Sequence[Input], clock: _Clock, table: SegmentTable, scheme: Scheme
@@ -250,9 +248,11 @@ class _Texts:
         if key not in self.fingerprints:
             return Original(event.offset, time, None, key, id_)
         text, sketch = self._scheme.stored(self.normalized[key])
-        profile, bands = self._signatures.get(key, (0, _NO_BANDS))
+        profile, bands = 0, b""
+        if (row := self._banded.get(key)) is not None:
+            profile, bands = int(self._profiles[row]), self._bands[row].tobytes()
         if crowded is not None:
-            bands = np.where(crowded, np.uint16(NO_BAND), bands)
+            bands = np.where(crowded, np.uint16(NO_BAND), self._bands[row]).astype("<u2").tobytes()
         return Original(
             event.offset,
             time,
@@ -262,7 +262,7 @@ class _Texts:
             text,
             self._salts[key],
             profile,
-            bands.astype("<u2").tobytes(),
+            bands,
             sketch,
         )
 
@@ -275,13 +275,12 @@ class _Texts:
         for key, alive in zip(self.keys, clock.alive.tolist(), strict=True):
             first.setdefault(key, alive)
         salts = np.fromiter((self._salts[key] for key in keys), np.uint64, len(keys))
+        rows = np.array([self._banded.get(key, -1) for key in keys], np.int64)
+        banded = rows >= 0
         profiles = np.zeros(len(keys), np.uint64)
+        profiles[banded] = self._profiles[rows[banded]]
         bands = np.zeros((len(keys), self._scheme.spec.bands), np.uint16)
-        banded = np.zeros(len(keys), np.bool_)
-        for row, key in enumerate(keys):
-            if key in self._signatures:
-                profiles[row], bands[row] = self._signatures[key]
-                banded[row] = True
+        bands[banded] = self._bands[rows[banded]]
         texts = candidates.Texts(
             np.fromiter((self.fingerprints[key] for key in keys), np.uint64, len(keys)) ^ salts,
             profiles,

@@ -283,9 +283,14 @@ def listener(answer: bytes) -> Iterator[str]:
         thread.join()
 
 
-def test_something_else_than_a_kafka_ends_the_start_with_a_sentence(deployment: Deployment) -> None:
+def test_something_else_than_a_kafka_ends_the_start_with_a_sentence(
+    deployment: Deployment, tmp_path: Path
+) -> None:
     with listener(b"") as silent, listener(b"HTTP/1.1 400 Bad Request\r\n\r\n") as http:
-        workers = {address: deployment.start(broker=address, deadline="2s") for address in (silent, http)}
+        workers = {
+            address: deployment.start(broker=address, deadline="2s", data_dir=tmp_path / name)
+            for name, address in (("silent", silent), ("http", http))
+        }
         for address, worker in workers.items():
             assert worker.wait() == 1
             assert f"No broker answers at {address} within 2 s" in worker.said().splitlines()[-1]
