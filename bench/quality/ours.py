@@ -46,8 +46,8 @@ class Textsieve:
         self.description = (
             f"`confirm={rules.confirm}`, `numbers_matter={str(spec.numbers_matter).lower()}`, {spec.bands} bands of "
             f"{spec.rows}; the whole state in RocksDB. With `max_compared={rules.max_compared}` and "
-            f"`max_crowd={rules.max_crowd}`, so that of a text with a hundred versions every pair is met, where a stream "
-            "needs one"
+            f"`max_crowd={rules.max_crowd}`, so that of a text with a hundred versions every pair is met, where a "
+            "stream needs one"
         )
         self._rules = rules
         self._scheme = Scheme.build(spec)

@@ -229,8 +229,9 @@ def _growth(grown: Sequence[Size], pictures: str) -> Iterator[str]:
     scale = growth.MOST / last.texts
     yield "## How a lookup grows"
     yield (
-        "The default rules over the short corpora together, which are all the texts of ten characters and more that "
-        "the data have, in random order; each size is asked by the 2,000 texts that come last. *Postings met* are compared with a text by one XOR and one bit count each; *texts "
+        "The default rules over the short corpora together, which are all the texts of ten characters and more "
+        "that the data have, in random order; each size is asked by the 2,000 texts that come last. *Postings "
+        "met* are compared with a text by one XOR and one bit count each; *texts "
         f"read* by edit similarity. Both grow in proportion, so {growth.MOST:,} live texts would mean "
         f"{last.met * scale:,.0f} postings (besides those of other texts with the same key, "
         f"{growth.MOST / 65_535:,.0f} a band) and {last.read * scale:,.0f} texts; as no more than "
