@@ -12,7 +12,7 @@ import numpy as np
 import xxhash
 
 from state.errors import RecordError
-from state.original import CONTENT_BYTES, Original
+from state.original import COMPARED, CONTENT_BYTES, NO_FINGERPRINT, Original
 
 MAX_RECORD_BYTES = 512 * 1024
 """Above this a transaction's originals are split over several records.
@@ -28,7 +28,7 @@ _PREFIX = struct.Struct("<3sB")
 # Begin, next, time, boundary; then the sizes of topic id, rules, unwritable and originals.
 _HEADER = struct.Struct("<qqqqHIII")
 _CHECKSUM = struct.Struct("<Q")
-# Per original: offset, time, fingerprint, salt, profile, has a fingerprint, content, four lengths.
+# Per original: offset, time, fingerprint, salt, profile, what its fingerprint is for, content, four lengths.
 _FIXED_BYTES = 5 * 8 + 1 + CONTENT_BYTES + 4 * 4
 
 
@@ -108,7 +108,7 @@ def encode(record: Record) -> bytes:
             np.array([original.fingerprint or 0 for original in originals], "<u8").tobytes(),
             np.array([original.salt for original in originals], "<u8").tobytes(),
             np.array([original.profile for original in originals], "<u8").tobytes(),
-            bytes([original.fingerprint is not None for original in originals]),
+            bytes([original.fingerprint_use for original in originals]),
             *(original.content for original in originals),
             np.array(lengths, "<u4").tobytes(),
             *ids,
@@ -158,7 +158,7 @@ def _unpack(body: bytes) -> Record:
     fingerprints = reader.numbers("<u8", count)
     salts = reader.numbers("<u8", count)
     profiles = reader.numbers("<u8", count)
-    present = reader.take(count)
+    uses = reader.take(count)
     contents = reader.parts([CONTENT_BYTES] * count)
     lengths = reader.numbers("<u4", 4 * count)
     ids, bands, sketches, texts = (
@@ -170,7 +170,7 @@ def _unpack(body: bytes) -> Record:
         Original(
             offset=offsets[i],
             time=times[i],
-            fingerprint=fingerprints[i] if present[i] else None,
+            fingerprint=None if uses[i] == NO_FINGERPRINT else fingerprints[i],
             content=contents[i],
             id=ids[i],
             text=texts[i].decode("utf-8", "surrogatepass"),
@@ -178,6 +178,7 @@ def _unpack(body: bytes) -> Record:
             profile=profiles[i],
             bands=bands[i],
             sketch=sketches[i],
+            by_fingerprint=uses[i] != COMPARED,
         )
         for i in range(count)
     ]

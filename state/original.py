@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from state.layout import Layout
 from state.tables import BAND_BYTES, Rows, Tables
 
-# Time, fingerprint, salt, profile, is there a fingerprint, content, lengths of bands, id and sketch. These follow,
+# Time, fingerprint, salt, profile, what its fingerprint is for, content, lengths of bands, id and sketch. These follow,
 # and the text is the rest.
 _HEADER = struct.Struct("<qQQQB16sHHH")
 _INDEXED = np.dtype(
@@ -23,11 +23,14 @@ _INDEXED = np.dtype(
         ("fingerprint", "<u8"),
         ("salt", "<u8"),
         ("profile", "<u8"),
-        ("has_fingerprint", "u1"),
+        ("fingerprint_use", "u1"),
         ("content", "V16"),
         ("bands", "<u2"),
     ]
 )
+
+NO_FINGERPRINT, FINDS, COMPARED = range(3)
+"""What a fingerprint is for: there is none, the original is found by it, or it is only compared."""
 
 CONTENT_BYTES = 16
 """The length of a content key."""
@@ -67,6 +70,16 @@ class Original(NamedTuple):
     sketch: bytes = b""
     "The sketch from which resemblance is estimated."
 
+    by_fingerprint: bool = True
+    "Whether it is to be found by its fingerprint, if it has one; one of a crowd of near fingerprints is not."
+
+    @property
+    def fingerprint_use(self) -> int:
+        """What its fingerprint is for: `NO_FINGERPRINT`, `FINDS` or `COMPARED`."""
+        if self.fingerprint is None:
+            return NO_FINGERPRINT
+        return FINDS if self.by_fingerprint else COMPARED
+
 
 def encode(original: Original) -> bytes:
     """The value that is stored for `original`: everything but its offset, which is the key.
@@ -84,7 +97,7 @@ def encode(original: Original) -> bytes:
                 0 if fingerprint is None else fingerprint,
                 original.salt,
                 original.profile,
-                fingerprint is not None,
+                original.fingerprint_use,
                 original.content,
                 len(original.bands),
                 len(original.id),
@@ -106,8 +119,8 @@ def decode(offset: int, value: bytes) -> Original:
     """
     if len(value) < _HEADER.size:
         raise ValueError(f"an entry of {len(value)} bytes is too short")
-    time, fingerprint, salt, profile, has_fingerprint, content, bands_size, id_size, sketch_size = (
-        _HEADER.unpack_from(value)
+    time, fingerprint, salt, profile, use, content, bands_size, id_size, sketch_size = _HEADER.unpack_from(
+        value
     )
     id_ = _HEADER.size + bands_size
     sketch = id_ + id_size
@@ -117,7 +130,7 @@ def decode(offset: int, value: bytes) -> Original:
     return Original(
         offset,
         time,
-        fingerprint if has_fingerprint else None,
+        None if use == NO_FINGERPRINT else fingerprint,
         content,
         value[id_:sketch],
         value[text:].decode("utf-8", "surrogatepass"),
@@ -125,6 +138,7 @@ def decode(offset: int, value: bytes) -> Original:
         profile,
         value[_HEADER.size : id_],
         value[sketch:text],
+        use != COMPARED,
     )
 
 
@@ -134,9 +148,9 @@ def times(values: Sequence[bytes]) -> NDArray[np.int64]:
 
 
 def segment_rows(layout: Layout, ids: Sequence[int], values: Sequence[bytes]) -> Rows:
-    """What the segment tables take of encoded originals: those that have a fingerprint, each under its salt."""
+    """What the segment tables take of encoded originals: of each that is found by its fingerprint, under its salt."""
     columns = _columns(values)
-    present = columns["has_fingerprint"] != 0
+    present = columns["fingerprint_use"] == FINDS
     columns = columns[present]
     salted = columns["fingerprint"] ^ columns["salt"]
     keys = Tables.of_segments(layout).narrow(layout.keys(salted))

@@ -15,7 +15,7 @@ from state.original import Original
 from state.table import NONE_ALIVE, Position, SegmentTable
 from state.tables import NO_BAND
 from stream import candidates
-from stream.candidates import Candidates
+from stream.candidates import NOTHING, Candidates, Choice
 from stream.confirm import Confirmation, Look, Match
 from stream.rules import Rules
 from stream.text import Scheme, content_key, raw_key
@@ -242,8 +242,8 @@ class _Texts:
         """Begin to compare a text that has a fingerprint."""
         return confirmation.look(self.normalized[key], self.fingerprints[key], self._salts[key])
 
-    def original(self, event: Text, key: bytes, time: int, crowded: NDArray[np.bool_] | None) -> Original:
-        """What is stored of an event that was judged unique; it is not found by its crowded bands."""
+    def original(self, event: Text, key: bytes, time: int, choice: Choice) -> Original:
+        """What is stored of an event that was judged unique; it is not found by what a crowd has in common."""
         id_ = event.id.encode()
         if key not in self.fingerprints:
             return Original(event.offset, time, None, key, id_)
@@ -251,8 +251,8 @@ class _Texts:
         profile, bands = 0, b""
         if (row := self._banded.get(key)) is not None:
             profile, bands = int(self._profiles[row]), self._bands[row].tobytes()
-        if crowded is not None:
-            bands = np.where(crowded, np.uint16(NO_BAND), self._bands[row]).astype("<u2").tobytes()
+        if choice.crowded is not None:
+            bands = np.where(choice.crowded, np.uint16(NO_BAND), self._bands[row]).astype("<u2").tobytes()
         return Original(
             event.offset,
             time,
@@ -264,6 +264,7 @@ class _Texts:
             profile,
             bands,
             sketch,
+            choice.by_fingerprint,
         )
 
     def candidates(
@@ -334,11 +335,12 @@ class _Batch:
         match, capped = None, False
         if isinstance(event, Text):
             match = self._exact(key, horizon, alive)
-            crowded = None
+            choice = NOTHING
             if match is None:
-                match, crowded, capped = self._near(key, horizon, alive)
+                choice = self._choose(key, horizon, alive)
+                match, capped = self._nearest(key, choice), choice.capped
             if match is None:
-                self._add(key, self._texts.original(event, key, time, crowded))
+                self._add(key, self._texts.original(event, key, time, choice))
         self.matches.append(match)
         self.capped.append(capped)
 
@@ -358,18 +360,20 @@ class _Batch:
         stored = self._texts.stored.get(key, -1)
         return Match(stored, "content", 1000, None) if stored >= alive else None
 
-    def _near(
-        self, key: bytes, horizon: int, alive: int
-    ) -> tuple[Match | None, NDArray[np.bool_] | None, bool]:
+    def _choose(self, key: bytes, horizon: int, alive: int) -> Choice:
         row = self._rows.get(key)
-        if row is None:
-            return None, None, False
-        stored, fresh, crowded, capped = self._candidates.of(row, alive, horizon)
-        if not stored and not fresh:
-            return None, crowded, capped
+        return NOTHING if row is None else self._candidates.of(row, alive, horizon)
+
+    def _nearest(self, key: bytes, choice: Choice) -> Match | None:
+        if not choice.stored and not choice.fresh:
+            return None
         look = self._texts.look(key, self._confirmation)
-        matches = [match for original in (*self._read(stored), *fresh) if (match := look.match(original))]
-        return min(matches, key=lambda match: match.rank, default=None), crowded, capped
+        matches = [
+            match
+            for original in (*self._read(choice.stored), *choice.fresh)
+            if (match := look.match(original))
+        ]
+        return min(matches, key=lambda match: match.rank, default=None)
 
     def _read(self, offsets: Sequence[int]) -> list[Original]:
         missing = [offset for offset in offsets if offset not in self._stored]

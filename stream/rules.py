@@ -37,9 +37,10 @@ class Rules:
     max_profile_distances: tuple[int, ...] = (10, 14, 18)
     """Two texts that share one band are candidates if their profiles differ in at most the first number of bits;
     those that share two, the second; and so on, the last for all that share more."""
-    max_crowd: int = 64
-    """Where this many live originals share a band with a text and have a near profile, it will not be found by that
-    band: a hundred thousand texts of one template are a crowd, in which each is found by what it has of its own."""
+    max_crowd: int = 32
+    """Where this many live originals share a band with a text, or are near by fingerprint, and have a near profile,
+    it will not be found by that band, or by its fingerprint: a hundred thousand texts of one template are a crowd, in
+    which each is found by what it has of its own. Without a confirmation there are no crowds."""
     max_compared: int = 24
     """Of the candidates that share a band with a text, this many are compared, those of the nearest profiles."""
     retention: int = 2 * 24 * 3600 * 1000

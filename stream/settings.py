@@ -175,9 +175,10 @@ class Settings(BaseSettings):
     max_profile_distances: Distances = (10, 14, 18)
     """In how many of 64 bits the profiles of two texts may differ for them to be compared, separated by commas: where
     they share one band, two, three or more."""
-    max_crowd: int = Field(64, ge=8, le=100_000)
-    """Where so many originals near a text share a band with it, it will not be found by that band: texts of one
-    template are found by what each has of its own. `capped` says that a text met such a crowd."""
+    max_crowd: int = Field(32, ge=8, le=100_000)
+    """Where so many originals near a text share a band with it, or have a fingerprint near its own, it will not be
+    found by that band, or by its fingerprint: texts of one template are found by what each has of its own. `capped`
+    says that a text met such a crowd."""
     max_compared: int = Field(24, ge=1, le=1000)
     """How many originals that share a band with a text are compared with it, those of the nearest profiles."""
 

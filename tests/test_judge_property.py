@@ -113,6 +113,7 @@ class Original(NamedTuple):
     normalized: str
     crowded: frozenset[int]
     """By which bands it is not found."""
+    by_fingerprint: bool
 
 
 class Model:
@@ -147,9 +148,10 @@ class Model:
         if exact:
             return self.same_content(event, fingerprint, min(exact, key=lambda original: original.offset))
         candidates = [original for original in candidates if original.fingerprint is not None]
-        near, crowded, capped = [], frozenset(), False
+        # A text that no other can be confirmed with is not found by its fingerprint.
+        near, found_by, capped = [], (frozenset(), False), False
         if fingerprint is not None and (rules.confirm == "none" or len(normalized) >= SCHEME.spec.near_from):
-            chosen, crowded, capped = self.candidates(normalized, fingerprint, candidates, rules)
+            chosen, found_by, capped = self.candidates(normalized, fingerprint, candidates, rules)
             near = [
                 (-similarity, distance, original.offset, measure, original)
                 for original in chosen
@@ -172,30 +174,32 @@ class Model:
                 distance,
                 capped,
             )
-        self.originals.append(Original(offset, self.time, key, fingerprint, event.id, normalized, crowded))
+        self.originals.append(Original(offset, self.time, key, fingerprint, event.id, normalized, *found_by))
         return Unique(offset, self.time, fingerprint, capped)
 
     def distance(self, fingerprint, original):
         return (fingerprint ^ original.fingerprint).bit_count()
 
     def candidates(self, normalized, fingerprint, originals, rules):
-        """Those that may be near, in which bands there is a crowd, and whether there may be more."""
+        """Those that may be near, by what the text will be found if it is unique, and whether there may be more."""
         salt = SCHEME.salt(normalized)
         chosen = [
             original
             for original in originals
+            if original.by_fingerprint
             if (fingerprint ^ salt ^ original.fingerprint ^ SCHEME.salt(original.normalized)).bit_count()
             <= rules.max_distance
         ]
         if rules.confirm == "none":
-            return chosen, frozenset(), False
+            return chosen, (frozenset(), True), False
 
         def apart_from(original):
             return (self.profile(normalized) ^ self.profile(original.normalized)).bit_count()
 
         chosen = [original for original in chosen if apart_from(original) <= max(rules.max_profile_distances)]
+        by_fingerprint = len(chosen) < rules.max_crowd
         if not SCHEME.has_bands(normalized):
-            return chosen, frozenset(), False
+            return chosen, (frozenset(), by_fingerprint), not by_fingerprint
         met, crowded = {}, set()
         for band, key in enumerate(SCHEME.bands(normalized)):
             same = [
@@ -219,8 +223,8 @@ class Model:
             ),
             key=lambda original: (apart_from(original), original.offset),
         )
-        capped = bool(crowded) or len(nearest) > rules.max_compared
-        return chosen + nearest[: rules.max_compared], frozenset(crowded), capped
+        capped = bool(crowded) or not by_fingerprint or len(nearest) > rules.max_compared
+        return chosen + nearest[: rules.max_compared], (frozenset(crowded), by_fingerprint), capped
 
     def profile(self, normalized):
         if not SCHEME.has_bands(normalized):

@@ -186,12 +186,29 @@ def test_in_a_crowd_a_text_is_found_by_what_it_has_of_its_own_however_the_stream
         assert originals(judged(*texts[:150], changed, **rules))[-1] == copied
 
 
+def test_the_same_words_in_ever_another_order_are_a_crowd_too(judged):
+    words = ["气象", "台风", "暴雨", "城区", "北京", "上海", "广州", "深圳", "杭州", "苏州", "南京", "武汉"]
+    texts = [" ".join(words[n:] + words[:n]) for n in range(12)]
+    texts += [" ".join(words[n:] + words[:n]) for words in [words[::-1]] for n in range(12)]
+    rules = {"max_crowd": 8, "min_edit_similarity": 990}
+    answers = [judged(*texts, cut=cut, **rules) for cut in (1, 5, 1000)]
+    assert all(answer == answers[0] for answer in answers)
+    assert [verdict.capped for verdict in answers[0]] == [False] * 8 + [True] * 16
+    # One that met the crowd is found all the same, by what it has of its own.
+    (*_, verdict) = judged(*texts, texts[20] + "。一", **rules | {"min_edit_similarity": 900})
+    assert verdict.original.offset == 20
+    # Without a second look they are what they are to a simhash.
+    assert originals(judged(*texts, confirm="none", **rules)) == [None] + [0] * 23
+
+
 def test_only_the_nearest_are_compared_and_the_verdict_says_so(judged):
     texts = varied(PARAGRAPH, 60)
     changed = texts[3][:-1] + "某"
     verdict = judged(*texts, changed, max_compared=2, max_profile_distances=(32,), max_distance=0)[-1]
     assert (verdict.original.offset, verdict.capped) == (3, True)
-    assert not judged(*texts, changed, max_profile_distances=(32,), max_compared=1000)[-1].capped
+    assert not judged(*texts, changed, max_profile_distances=(32,), max_compared=1000, max_crowd=1000)[
+        -1
+    ].capped
 
 
 def test_what_has_expired_is_no_part_of_a_crowd(judged):

@@ -135,6 +135,7 @@ class Table:
                 int(profiles[row]),
                 _indexed(bands[row], choice.crowded) if banded[row] else b"",
                 kept.sketch,
+                choice.by_fingerprint,
             )
             candidates.add(row, original)
             originals.append(original)

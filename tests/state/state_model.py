@@ -51,7 +51,8 @@ originals = st.builds(
     profile=st.integers(0, 2**64 - 1),
     bands=st.binary(max_size=8),
     sketch=st.binary(max_size=8),
-)
+    by_fingerprint=st.booleans(),
+).map(lambda item: item if item.fingerprint is not None else item._replace(by_fingerprint=True))
 
 
 BANDS = 2
@@ -159,7 +160,7 @@ class Model:
             (row, item.offset, distance)
             for row, (query, boundary) in enumerate(zip(queries, boundaries, strict=True))
             for item in self.originals
-            if item.offset >= boundary and item.fingerprint is not None
+            if item.offset >= boundary and item.fingerprint is not None and item.by_fingerprint
             if item.profile.bit_count() <= max_profile_distance
             if (distance := (item.fingerprint ^ item.salt ^ query).bit_count()) <= max_distance
         ]

@@ -30,7 +30,8 @@ from state.changelog import decode, encode
 from state.original import Original
 
 batches = st.tuples(
-    # Of each original: offset and time since the one before, fingerprint, salt, content, profile, bands.
+    # Of each original: offset and time since the one before, fingerprint, salt, content, profile, bands,
+    # whether it is one of a crowd.
     st.lists(
         st.tuples(
             st.integers(1, 3),
@@ -40,6 +41,7 @@ batches = st.tuples(
             st.integers(0, 9),
             profiles,
             bands,
+            st.sampled_from((False, False, True)),
         ),
         max_size=20,
     ),
@@ -89,15 +91,14 @@ class TableMachine(RuleBasedStateMachine):
     def judge_a_batch(self, arrivals, others, retention, slices):
         begin, added = self.next, []
         offset = begin - 1
-        for step, wait, fingerprint, salt, key, profile, keys in arrivals:
+        for step, wait, fingerprint, salt, key, profile, keys, crowd in arrivals:
             offset += step
             self.time += wait
             packed = b"".join(band.to_bytes(2, "little") for band in keys or ())
-            added.append(
-                Original(
-                    offset, self.time, fingerprint, content(key), b"1", "\ud800", salt, profile, packed, b"s"
-                )
+            item = Original(
+                offset, self.time, fingerprint, content(key), b"1", "\ud800", salt, profile, packed, b"s"
             )
+            added.append(item._replace(by_fingerprint=fingerprint is None or not crowd))
         self.next = offset + 1 + others
         if self.next > begin:
             self.model.originals += added
