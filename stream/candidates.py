@@ -279,20 +279,23 @@ class _Here:
         self._profiles = texts.profiles
         self._max_distance = max_distance
         self._fresh = fresh
-        # One number for a band and a key of it.
-        self._keys = (texts.bands + (np.arange(self._bands) << _KEY_BITS)).tolist()
+        # One number for a band and a key of it; few are those of two texts of a batch, and only they are looked up.
+        keys = np.where(texts.banded[:, np.newaxis], texts.bands + (np.arange(self._bands) << _KEY_BITS), -1)
+        distinct, places, counts = np.unique(keys, return_inverse=True, return_counts=True)
+        rows, bands = np.nonzero(((counts > 1) & (distinct >= 0))[places].reshape(keys.shape))
+        self._keys = _Groups(len(keys), rows, keys[rows, bands])
         self._places: dict[int, list[int]] = {}
 
     def add(self, row: int, indexed: NDArray[np.uint16]) -> None:
         """Take on the latest original of the batch, with the bands that it is found by."""
         place = len(self._fresh.originals) - 1
-        for key, band in zip(self._keys[row], indexed.tolist(), strict=True):
-            if band != NO_BAND:
+        for key in self._keys_of(row):
+            if indexed[key >> _KEY_BITS] != NO_BAND:
                 self._places.setdefault(key, []).append(place)
 
     def of(self, row: int, horizon: int) -> _Neighbours | None:
         """The neighbours of a text; None where it has none."""
-        lists = [(key, found) for key in self._keys[row] if (found := self._places.get(key))]
+        lists = [(key, found) for key in self._keys_of(row) if (found := self._places.get(key))]
         if not lists:
             return None
         places = np.fromiter(chain.from_iterable(found for _, found in lists), np.int64)
@@ -304,6 +307,13 @@ class _Here:
         distinct, first, shared = np.unique(places[near], return_index=True, return_counts=True)
         met = np.bincount(bands[near], minlength=self._bands)
         return _Neighbours(distinct, apart[near][first].astype(np.int64), shared, met)
+
+    def _keys_of(self, row: int) -> list[int]:
+        if row not in self._keys:
+            return []
+        (column,) = self._keys.of(row)
+        keys: list[int] = column.tolist()
+        return keys
 
 
 class _Groups:

@@ -120,11 +120,12 @@ class Judge:
         frame = len(encode(self._record(inputs, clock, len(inputs) - 1, begin, ())))
         start, size = 0, frame
         for original in originals:
-            if size + packed_size(original) > MAX_RECORD_BYTES:
+            more = packed_size(original)
+            if size + more > MAX_RECORD_BYTES:
                 end = int(np.searchsorted(clock.offsets, original.offset))
                 yield self._record(inputs[start:end], clock, end - 1, begin, originals)
                 begin, start, size = inputs[end - 1].offset + 1, end, frame
-            size += packed_size(original)
+            size += more
         yield self._record(inputs[start:], clock, len(inputs) - 1, begin, originals)
 
     def _record(
