@@ -226,24 +226,34 @@ def test_without_bands_only_fingerprints_make_candidates(judged):
 # Determinism
 
 
-def test_verdicts_are_the_same_under_another_hash_seed_and_batch_size(data_dir: Path, tmp_path: Path):
+def test_verdicts_are_the_same_under_another_hash_seed_batch_size_and_number_of_threads(
+    data_dir: Path, tmp_path: Path
+):
     code = (
         "import sys, json, lzma\n"
+        "from concurrent.futures import ThreadPoolExecutor\n"
         "from pathlib import Path\n"
         "from stream.settings import load\n"
         "from stream.text import Scheme\n"
         "from stream.tools.dedup import judged\n"
-        "data, state, size = Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3])\n"
+        "sys.setswitchinterval(1e-5)\n"
+        "data, state, size, threads = Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4])\n"
         "lines = [line for line in lzma.open(data / 'weibo-posts.jsonl.xz')][:3000]\n"
         "lines = [json.dumps({'text': json.loads(line)['text']}).encode() for line in lines]\n"
         "settings = load()\n"
-        "batches = judged(iter(lines), state, settings, Scheme.build(settings.scheme_spec), None, size)\n"
-        "print([verdict for batch in batches for _, verdict in batch])\n"
+        "scheme = Scheme.build(settings.scheme_spec)\n"
+        "def verdicts(number):\n"
+        "    batches = judged(iter(lines), state / str(number), settings, scheme, None, size)\n"
+        "    return str([verdict for batch in batches for _, verdict in batch])\n"
+        # As a worker does, which judges each of its scopes in a thread of its own, with one scheme.
+        "with ThreadPoolExecutor(threads) as pool:\n"
+        "    (answer,) = set(pool.map(verdicts, range(threads)))\n"
+        "print(answer)\n"
     )
     answers = set()
-    for seed, size in (("1", "500"), ("2", "37")):
-        command = [sys.executable, "-c", code, str(data_dir), str(tmp_path / seed), size]
-        environment = {**os.environ, "PYTHONHASHSEED": seed}
+    for seed, size, threads in (("1", "500", "1"), ("2", "37", "3")):
+        command = [sys.executable, "-c", code, str(data_dir), str(tmp_path / seed), size, threads]
+        environment = {**os.environ, "PYTHONHASHSEED": seed, "OMP_NUM_THREADS": threads}
         answers.add(subprocess.run(command, check=True, capture_output=True, env=environment).stdout)
     assert len(answers) == 1
     assert b"'edit'" in answers.pop()
