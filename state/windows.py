@@ -196,7 +196,8 @@ class Window:
     @property
     def unmerged(self) -> int:
         """How many originals are indexed in memory."""
-        return self.segments.unmerged
+        # Some are found by their bands only, some by their fingerprints only.
+        return max(self.segments.unmerged, self.bands.unmerged)
 
     def status(self) -> WindowStatus:
         """What it holds."""

@@ -6,6 +6,7 @@ It only reads Kafka. The scope that owns it writes the changelog; a worker that 
 import asyncio
 import logging
 import shutil
+import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -29,7 +30,7 @@ T = TypeVar("T")
 log = logging.getLogger(__name__)
 
 SHOW_SECONDS: Final = 2.0
-"""How often a long catch-up says how far it is."""
+"""How often a long catch-up, or a long opening, says how far it is."""
 FOLLOW_AGAIN_SECONDS: Final = 2.0
 """The wait before a standby that lost the broker asks again. Nobody waits for it meanwhile."""
 
@@ -63,6 +64,7 @@ class Replica:
         self._partitions = cluster.topics[self.changelog.topic].partitions
         self._changelog_id = cluster.topics[self.changelog.topic].id
         self._hurried = False
+        self._shown = 0.0
         self._thread = ThreadPoolExecutor(1, thread_name_prefix=self.name)
         self._table: SegmentTable | None = None
 
@@ -219,7 +221,9 @@ class Replica:
     def _say_indexed(self, what: str, done: int, total: int) -> None:
         if self._hurried:
             raise ScopeClosedError(f"Scope {self.name} was closed while its state was opened")
-        log.info("Scope %s: %s, %d of %d offsets", self.name, what, done, total)
+        if time.monotonic() > self._shown + SHOW_SECONDS:
+            self._shown = time.monotonic()
+            log.info("Scope %s: %s, %d of %d offsets", self.name, what, done, total)
 
     def _close(self) -> None:
         table, self._table = self._table, None

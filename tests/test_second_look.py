@@ -120,8 +120,9 @@ def test_around_the_length_that_divides_short_from_long_the_order_does_not_matte
 def test_both_short_is_edit_and_one_longer_is_resemblance(judged):
     body = "".join(varied(PARAGRAPH, 9))
     for lengths, measure in (((498, 499), "edit"), ((499, 500), "resemblance"), ((500, 501), "resemblance")):
-        _, verdict = judged(*(body[:length] for length in lengths))
-        assert verdict.measure == measure
+        for texts in itertools.permutations(body[:length] for length in lengths):
+            _, verdict = judged(*texts)
+            assert verdict.measure == measure
 
 
 def test_the_most_similar_original_wins_even_if_it_is_not_the_first(judged):
@@ -156,6 +157,13 @@ def test_where_numbers_matter_texts_with_other_numbers_are_never_near(judged):
     long = [PARAGRAPH * 5 + f"第{n}号" for n in range(3)]
     assert originals(judged(*long)) == [None, 0, 0]
     assert originals(judged(*long, numbers_matter=True)) == [None] * 3
+
+
+def test_texts_with_other_numbers_that_meet_by_chance_are_told_apart(judged):
+    # Of these 80,000 pairs a few have a band in common, and of half of them the profiles are near enough here.
+    episodes = [f"《小猪佩奇》第{n:03}集在线观看完整版高清" for n in range(400)]
+    rules = {"numbers_matter": True, "max_profile_distances": (32,)}
+    assert originals(judged(*episodes, **rules)) == [None] * 400
 
 
 def test_links_names_and_scripts_count_or_do_not(judged):
@@ -209,6 +217,17 @@ def test_only_the_nearest_are_compared_and_the_verdict_says_so(judged):
     assert not judged(*texts, changed, max_profile_distances=(32,), max_compared=1000, max_crowd=1000)[
         -1
     ].capped
+
+
+@pytest.mark.parametrize("cut", [1, 3, 1000])
+def test_of_those_whose_profiles_are_equally_near_the_oldest_are_compared(judged, cut):
+    clauses = PARAGRAPH.split("，")
+    # Of the same characters, so of the same profile.
+    texts = ["，".join(clauses[n:] + clauses[:n]) for n in range(0, 8, 2)]
+    changed = texts[0].replace("橙色", "红色")
+    verdicts = judged(*texts, changed, cut=cut, max_compared=1, max_distance=0)
+    assert originals(verdicts) == [None] * 4 + [0]
+    assert verdicts[-1].capped
 
 
 def test_what_has_expired_is_no_part_of_a_crowd(judged):

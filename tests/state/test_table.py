@@ -14,6 +14,7 @@ from state_model import (
     open_table,
     original,
     record,
+    similar,
 )
 
 from state import merge
@@ -23,7 +24,7 @@ from state.position import Position
 from state.postings import append, ids
 from state.store import Store
 from state.table import NONE_ALIVE, SegmentTable
-from state.tables import SEGMENTS
+from state.tables import NO_BAND, SEGMENTS
 
 
 @pytest.fixture
@@ -113,6 +114,41 @@ def test_an_original_without_a_fingerprint_is_found_by_its_content_only(path):
         assert near(table, [0, 5], 0, [0, 0]) == [(1, 1, 0)]
         assert table.find_content([content(9)]) == [0]
         assert table.originals([0])[0].fingerprint is None
+
+
+def test_nothing_is_found_by_what_stands_for_no_band_however_it_was_indexed(path):
+    keys = (1).to_bytes(2, "little") + NO_BAND.to_bytes(2, "little")
+    items = [original(offset, 0)._replace(bands=keys) for offset in range(20)]
+    by_one_band = [(0, offset, 0, 0) for offset in range(20)]
+
+    def found(table):
+        return similar(table, [(0, (1, NO_BAND))], [0], 64)
+
+    with open_table(path, merge_at=20) as table:
+        table.apply([record(items, 0, 20, 0)], 1)
+        assert found(table) == by_one_band
+        finish_merging(table)
+        assert found(table) == by_one_band
+    # As many as are merged at once where a state is opened.
+    with open_table(path, LAYOUTS[1], merge_at=20) as table:
+        assert found(table) == by_one_band
+
+
+def test_originals_that_are_found_by_their_bands_only_are_merged_as_others_are(path):
+    """Those of a crowd of fingerprints: without end in memory they would be the worker's end."""
+    with open_table(path, window_span=100, merge_at=6) as table:
+        for begin in range(0, 250, 10):
+            items = [
+                original(offset, offset)._replace(
+                    bands=offset.to_bytes(2, "little") * 2, by_fingerprint=False
+                )
+                for offset in range(begin, begin + 10)
+            ]
+            table.apply([record(items, begin, begin + 10, begin + 9)], begin + 10)
+            assert table.windows()[-1].unmerged >= len(items)
+            finish_merging(table)
+        assert [window.merged for window in table.windows()] == [100, 200, 250]
+        assert similar(table, [(0, (7, 7))], [0], 64) == [(0, 7, 0, 0), (0, 7, 0, 1)]
 
 
 def test_the_newest_original_of_a_content_is_found_over_all_windows(path):

@@ -41,7 +41,16 @@ def test_texts_that_look_the_same_are_the_same(text, normal):
     assert normalize(text) == normalize(normal)
 
 
-@pytest.mark.parametrize("invisible", list("\u200b\u200d\ufeff\u00ad\u2060\ufe0f\x00\x1b\u202e"))
+@pytest.mark.parametrize(
+    "invisible",
+    # Characters of every kind that the Unicode database calls ignorable, and the ends of their ranges.
+    list(
+        "\u200b\u200d\u200e\u200f\ufeff\u00ad\u034f\u061c\u115f\u180b\u180f\u202a\u202e\u2060\u206f\u3164\uffa0"
+    )
+    + list(
+        "\ufe00\ufe0f\ufff9\ufffb\x00\x08\x0e\x1b\x7f\x84\x86\x9f\U0001d173\U000e0001\U000e007f\U000e0fff"
+    ),
+)
 def test_characters_that_show_nothing_are_dropped_also_inside_words(invisible):
     assert normalize(f"{invisible}免{invisible}费 e{invisible}\u0301") == "免费 é"
 
