@@ -33,8 +33,10 @@ format: $(VENV)/.installed  ## Bring the code into its style.
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 
-bench: $(VENV)/.installed  ## Measure text, state and disk on this machine (needs the real texts).
-	$(BIN)/python -P bench/text.py && $(BIN)/python -P bench/state.py && $(BIN)/python -P bench/disk.py
+# MILLIONS of live originals at most: 50 take some hours the first time, and 30 GB of disk.
+bench: $(VENV)/.installed  ## Measure text, state and the way through Kafka, and write docs/performance.md.
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[bench]'
+	$(BIN)/python -m bench --millions $(or $(MILLIONS),10)
 
 quality: $(VENV)/.installed  ## Measure what is found and missed, beside other libraries, and write docs/quality.md.
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[quality]'
@@ -54,4 +56,4 @@ kafka: $(VENV)/.installed  ## Run an Apache Kafka for development until Ctrl-C.
 	$(BIN)/python -m stream.broker
 
 clean:  ## Remove what the other targets have made.
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .quality
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .quality .bench
